@@ -227,14 +227,19 @@ func AwaitDrained(ctx context.Context, brokers, group string, topics ...string) 
 	}
 	defer closeAdmin()
 	for _, topic := range topics {
-		var lag int64
+		last := int64(-1)
 		var failed error
 		err := poll(ctx, fmt.Sprintf("group %s drains topic %s", group, topic), func() (bool, error) {
-			lag, failed = Lag(ctx, admin, group, topic)
-			return failed == nil && lag == 0, nil
+			lag, err := Lag(ctx, admin, group, topic)
+			if err != nil {
+				failed = err
+				return false, nil
+			}
+			last = lag
+			return lag == 0, nil
 		})
 		if err != nil {
-			return errors.Join(fmt.Errorf("%w; last seen lag %d", err, lag), failed)
+			return errors.Join(fmt.Errorf("%w; last seen lag %d", err, last), failed)
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ func (t *term) run() {
 		default:
 		}
 		did, drained := false, true
-		if act := t.machine.Step(epoch.Looked, t.input(false)); !act.Full && !finishing {
+		if !t.machine.Full() && !finishing {
 			did, drained = t.work()
 		}
 		act := t.machine.Step(epoch.Looked, t.input(drained && !did || finishing))
@@ -72,7 +72,7 @@ func (t *term) run() {
 			t.fail(lease.OK, 0, errFinished)
 			return
 		}
-		if !did || act.Full {
+		if !did {
 			t.wait(act.Wake, finishing)
 		}
 	}

@@ -35,6 +35,7 @@ type stageRun struct {
 	values  []message.Value
 	keyBuf  []byte
 	keys    [][]byte
+	keyRow  message.Row
 
 	// Of the message being processed.
 	part       *part
@@ -206,6 +207,13 @@ func (s *stageRun) message(f *feed, sl *slot) bool {
 func (s *stageRun) call(f *feed, sl *slot) error {
 	p, n := f.part, s.nodes[0]
 	m := functions.Message{Row: sl.row, Key: sl.key, ID: sl.envelope.ID, Stream: f.input.Index, EventTime: s.eventTime, SystemTime: s.systemTime}
+	if sl.key != nil {
+		s.keyRow = s.keyRow[:0]
+		for _, c := range f.input.GroupColumns {
+			s.keyRow = append(s.keyRow, sl.row[c])
+		}
+		m.KeyRow = s.keyRow
+	}
 	var states functions.States = noStates{}
 	if p.state != nil && sl.key != nil {
 		p.state.begin(sl.key)

@@ -59,7 +59,8 @@ type Store interface {
 }
 
 // Handle is one term's access to one partition. Apply and Clear come from one goroutine, Get and Scan from one other; Position and
-// Revoke from any. The functions passed to Get and Scan must not call the store: they would wait for themselves on a revocation.
+// Revoke from any. The functions passed to Get and Scan must not revoke their own handle, by Revoke, Acquire or Close: that would
+// wait for itself.
 type Handle interface {
 	// Position tells how far the partition is; ok is false if the store has nothing of it.
 	Position() (pos Position, ok bool, err error)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"text/tabwriter"
 )
@@ -38,11 +39,8 @@ func printTable(w io.Writer, out report) {
 		if peers+oursN == 0 {
 			continue
 		}
-		ratio := "-"
-		if peers > 0 && oursN > 0 && peer > 0 {
-			ratio = fmt.Sprintf("%.2f", ours/peer)
-		}
-		fmt.Fprintf(table, "%s\t"+r.format+"\t"+r.format+"\t%s\t\n", r.title, peer, ours, ratio)
+		ratio := shown("%.2f", ours/peer, min(peers, oursN))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t\n", r.title, shown(r.format, peer, peers), shown(r.format, ours, oursN), ratio)
 	}
 	table.Flush()
 	for _, r := range out.Results {
@@ -50,6 +48,14 @@ func printTable(w io.Writer, out report) {
 			fmt.Fprintf(w, "WRONG OUTPUTS: %s, %s, round %d\n", r.App, r.Kind, r.Round)
 		}
 	}
+}
+
+// shown is a figure that n runs gave.
+func shown(format string, value float64, n int) string {
+	if n == 0 || math.IsNaN(value) || math.IsInf(value, 0) {
+		return "-"
+	}
+	return fmt.Sprintf(format, value)
 }
 
 // median of a figure over an app's runs, and how many there were.

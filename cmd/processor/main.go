@@ -65,6 +65,7 @@ func newRootCommand(stderr io.Writer, started *bool) *cobra.Command {
 	for _, newCommand := range []func() *cobra.Command{
 		newValidateCommand,
 		newSchemaCommand,
+		newTopicCommand,
 		newRunCommand,
 		newPlanCommand,
 		newStatusCommand,

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,7 +38,7 @@ type kafkaFlags struct {
 func (k *kafkaFlags) register(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringSliceVar(&k.brokers, "brokers", nil, "addresses of the cluster, host:port separated by commas (default "+defaultBroker+")")
-	f.StringVarP(&k.file, "file", "f", "", "spec file whose kafka block says how to reach the cluster")
+	f.StringVarP(&k.file, "spec", "f", "", "spec file whose kafka block says how to reach the cluster")
 	f.StringVar(&k.embedded, "embedded", "", "use the embedded broker that runs in this folder")
 	f.Lookup("embedded").NoOptDefVal = defaultFolder
 }
@@ -114,6 +117,13 @@ func unknownTopic(name string, names []string) error {
 		hint = counted(len(names), "topic") + " with quite other names exist"
 	}
 	return fmt.Errorf("topic %s does not exist; %s Create it with: processor topic create %s", name, strings.TrimSuffix(hint, ".")+ending(hint), name)
+}
+
+// untilSignal is ctx until the first interrupt; the second one ends the process as usual.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 func ending(hint string) string {

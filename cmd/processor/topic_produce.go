@@ -71,8 +71,7 @@ func newTopicProduce(k *kafkaFlags) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.input, "file-in", "", "same as --input")
-	f.StringVar(&o.input, "input", "", "read this file (.gz too) instead of standard input")
+	f.StringVar(&o.input, "file", "", "read this file (.gz too) instead of standard input")
 	f.StringVar(&o.separator, "key-separator", "", "a line is KEY, this separator, VALUE")
 	f.StringSliceVar(&o.fields, "key-field", nil, "the key is this member of the JSON value; several: a JSON array of them")
 	f.StringVar(&o.format, "value-format", "text", "text (a line as it is), json (each line is checked) or raw (the whole input is one record)")

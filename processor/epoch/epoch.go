@@ -44,7 +44,6 @@ type Input struct {
 // Action is what to do now.
 type Action struct {
 	Close bool  // seal the open epoch and send it
-	Full  bool  // take no input until an epoch was committed
 	Wake  int64 // look again at this time, if nothing happens before; 0: no need
 }
 
@@ -61,9 +60,8 @@ type Machine struct {
 	ended   bool
 }
 
-// Step takes an event and tells what to do.
+// Step takes an event. Only Looked is answered with something to do: whoever tells of work or of a commit looks next.
 func (m *Machine) Step(e Event, in Input) Action {
-	drained := false
 	switch e {
 	case Worked:
 		if m.records == 0 && m.bytes == 0 && !m.loud {
@@ -72,38 +70,39 @@ func (m *Machine) Step(e Event, in Input) Action {
 		m.records += in.Records
 		m.bytes += in.Bytes
 		m.loud = m.loud || !in.Silent
-	case Looked:
-		drained = in.Drained
 	case Committed:
 		m.sending = false
 		m.settled = in.Now + int64(m.Config.Settle)
 	case Ended:
 		m.ended = true
+	case Looked:
+		return m.decide(in)
 	}
-	return m.decide(in, drained)
+	return Action{}
 }
 
-func (m *Machine) decide(in Input, drained bool) Action {
-	if m.ended || m.empty() {
+func (m *Machine) decide(in Input) Action {
+	if m.ended || m.empty() || m.sending {
 		return Action{}
 	}
-	full := m.records >= m.Config.MaxRecords || m.bytes >= m.Config.MaxBytes
-	if m.sending {
-		return Action{Full: full}
-	}
 	due := m.since + int64(m.Config.MaxInterval)
-	if full || drained && m.loud {
+	if m.Full() || in.Drained && m.loud {
 		due = m.since
 	}
 	due = max(due, m.settled, in.Allowed)
 	if in.Now < due {
-		return Action{Full: full, Wake: due}
+		return Action{Wake: due}
 	}
 	m.records, m.bytes, m.loud, m.sending = 0, 0, false, true
 	return Action{Close: true}
 }
 
 func (m *Machine) empty() bool { return m.records == 0 && m.bytes == 0 && !m.loud }
+
+// Full tells that the open epoch takes no more input until it has been closed.
+func (m *Machine) Full() bool {
+	return m.records >= m.Config.MaxRecords || m.bytes >= m.Config.MaxBytes
+}
 
 // Sending tells whether an epoch is on its way.
 func (m *Machine) Sending() bool { return m.sending }

@@ -38,17 +38,20 @@ func AppendTimestamp(dst []byte, micros int64) ([]byte, error) {
 // digit is the last decimal digit of n.
 func digit(n int) byte { return '0' + byte(n%10) }
 
-// civil is the date of a day counted from 0000-01-01, days and dates being those of H. Hinnant, "chrono-Compatible Low-Level
-// Date Algorithms": years begin in March, so that the leap day is the last.
+// eraStart is the number of days from -0400-03-01, where a cycle of 400 years begins, to 0000-01-01.
+const eraStart = 146097 - 60
+
+// civil is the date of a day counted from 0000-01-01, by H. Hinnant, "chrono-Compatible Low-Level Date Algorithms": years begin
+// in March, so that the leap day is the last.
 func civil(days int64) (year, month, day int) {
-	days += 306 // from 0000-01-01 to the March before it
+	days += eraStart
 	era := days / 146097
 	of := days % 146097
 	yearOf := (of - of/1460 + of/36524 - of/146096) / 365
 	dayOf := of - (365*yearOf + yearOf/4 - yearOf/100)
 	shifted := (5*dayOf + 2) / 153
 	day = int(dayOf-(153*shifted+2)/5) + 1
-	year = int(yearOf+era*400) - 1
+	year = int(yearOf+era*400) - 400
 	month = int(shifted) + 3
 	if month > 12 {
 		month -= 12
@@ -63,9 +66,9 @@ func dayNumber(year, month, day int) int64 {
 		month += 12
 		year--
 	}
-	year++ // the year before 0000 counts as 0
+	year += 400
 	dayOf := (153*(month-3)+2)/5 + day - 1
-	return int64(year/400*146097+year%400*365+year%400/4-year%400/100+dayOf) - 306
+	return int64(year/400*146097+year%400*365+year%400/4-year%400/100+dayOf) - eraStart
 }
 
 // ParseTimestamp reads a time of RFC 3339, such as 2026-01-31T23:59:59.25+01:00, as microseconds since 1970, UTC. Further digits of the

@@ -216,7 +216,10 @@ type handle struct {
 
 // begin starts a call; end it with h.mu.RUnlock if there is no error.
 func (h *handle) begin() error {
-	h.mu.RLock()
+	// The lock is refused only to calls that come while Revoke waits for it; they need not wait with it.
+	if !h.mu.TryRLock() {
+		return h.ended()
+	}
 	if h.revoked.Load() {
 		h.mu.RUnlock()
 		return h.ended()

@@ -31,7 +31,10 @@ func newHandle(s *Store, p statestore.PartitionID, stage uint16) *handle {
 
 // begin starts a call; end it with h.mu.RUnlock if there is no error.
 func (h *handle) begin() error {
-	h.mu.RLock()
+	// The lock is refused only to calls that come while Revoke waits for it; they need not wait with it.
+	if !h.mu.TryRLock() {
+		return statestore.ErrRevoked
+	}
 	err := h.s.failure.err()
 	if h.revoked.Load() {
 		err = statestore.ErrRevoked
