@@ -134,14 +134,17 @@ func (s *stageRun) decodeInternal(f *feed, sl *slot, dst message.Row) (message.R
 func (s *stageRun) decodeSource(f *feed, sl *slot, dst message.Row) (message.Row, error) {
 	millis := sl.rec.Timestamp.UnixMilli()
 	sl.envelope = message.Envelope{ID: message.ID{Fingerprint: f.fingerprint, Partition: uint32(f.tp.Partition), Offset: uint64(sl.rec.Offset)}, EventTime: millis * 1000, SystemTime: millis * 1000}
+	if sl.rec.Value == nil { // a tombstone is a row of nulls
+		for _, c := range f.input.Schema.Columns {
+			if c.Required {
+				return nil, fmt.Errorf("column %s is required, the record has no value", c.Name)
+			}
+			dst = append(dst, message.NullValue())
+		}
+		return dst, nil
+	}
 	if d := s.decoders[f.input.Index]; d != nil {
 		return d.Decode(dst, sl.rec.Value)
-	}
-	if sl.rec.Value == nil {
-		if f.input.Schema.Columns[0].Required {
-			return nil, fmt.Errorf("column %s is required, the record has no value", f.input.Schema.Columns[0].Name)
-		}
-		return append(dst, message.NullValue()), nil
 	}
 	return append(dst, message.BytesValue(sl.rec.Value)), nil
 }

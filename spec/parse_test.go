@@ -152,6 +152,14 @@ func TestAnchorsAndMergeKeysAreExpanded(t *testing.T) {
 	}
 }
 
+func TestOwnMembersWinOverMergedOnes(t *testing.T) {
+	t.Parallel()
+	s := mustParse(t, strings.Replace(base, "streams:\n", "streams:\n  <<: {keyed: {schema: [{name: x, type: json}]}, spare: {schema: [{name: x, type: json}]}}\n", 1))
+	if len(s.Streams) != 5 || s.Streams.Get("keyed").Partitions != 4 || s.Streams[4].Name != "spare" {
+		t.Errorf("streams %+v", s.Streams)
+	}
+}
+
 func TestAliasesCannotBlowUpASpec(t *testing.T) {
 	t.Parallel()
 	bomb := "pipeline: p\ndynamic:\n  a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"

@@ -126,9 +126,6 @@ func (s Secret) String() string { return s.shown() }
 // GoString is String.
 func (s Secret) GoString() string { return strconv.Quote(s.shown()) }
 
-// Format prints String whatever the verb, which would else show the field.
-func (s Secret) Format(w fmt.State, _ rune) { _, _ = io.WriteString(w, s.shown()) }
-
 // MarshalText is String.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.shown()), nil }
 

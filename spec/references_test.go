@@ -150,6 +150,14 @@ func TestFaultsNeverHoldResolvedValues(t *testing.T) {
 	}
 }
 
+func TestFaultsOfParsingNameReferencesToo(t *testing.T) {
+	t.Setenv("SPEC_TEST_POLICY", "skip")
+	got := allFaults(strings.Replace(base, "type: swift_map", "type: swift_map\n    on_error: {policy: \"${env:SPEC_TEST_POLICY}\", dead_letter: lines}", 1))
+	if !strings.Contains(got, "on_error has dead_letter and policy ${env:SPEC_TEST_POLICY}; keep one of them") {
+		t.Errorf("faults:\n%s", got)
+	}
+}
+
 func TestRedactPutsReferencesBackOnce(t *testing.T) {
 	t.Setenv("SPEC_TEST_SECRET", planted)
 	t.Setenv("SPEC_TEST_SHORT", "4")

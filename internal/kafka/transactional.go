@@ -153,7 +153,7 @@ func (t *Transactional) commitOffsets(ctx context.Context, o Offsets) error {
 	for {
 		resp, err := req.RequestWith(ctx, t.client)
 		if err == nil {
-			err = offsetsError(resp)
+			err = offsetsError(req, resp)
 		}
 		if err == nil || !again(err) || ctx.Err() != nil {
 			return err
@@ -186,9 +186,15 @@ func (t *Transactional) offsetsRequest(ctx context.Context, o Offsets, id int64,
 	return req, nil
 }
 
-func offsetsError(resp *kmsg.TxnOffsetCommitResponse) error {
+// offsetsError is the answer's first lasting error, else a passing one. Version 6 names topics by id only.
+func offsetsError(req *kmsg.TxnOffsetCommitRequest, resp *kmsg.TxnOffsetCommitResponse) error {
 	var passing error
 	for _, t := range resp.Topics {
+		for _, rt := range req.Topics {
+			if t.Topic == "" && rt.TopicID == t.TopicID {
+				t.Topic = rt.Topic
+			}
+		}
 		for _, p := range t.Partitions {
 			err := kerr.ErrorForCode(p.ErrorCode)
 			if err == nil {

@@ -25,7 +25,7 @@ func (f *Fold) Ready() bool { return f.ready }
 // empty unless Ready.
 func (f *Fold) View() *Record { return &f.view }
 
-// Apply takes the next record of the log. What is not complete before the first complete record is passed over: it belongs to
+// Apply takes the next record of the log, and its lists with it. What is not complete before the first complete record is passed over: it belongs to
 // what was not read.
 func (f *Fold) Apply(r Record) error {
 	if !f.ready {
@@ -106,7 +106,7 @@ func merge[T any](old, changed []T, same func(a, b *T) bool) []T {
 }
 
 // Fence returns the fence record that a command commits behind this view: all of it, under a newer generation. An empty view
-// (a log without records) gives one of term 0.
+// (a log without records) gives one of term 0. Its lists are the view's.
 func (f *Fold) Fence(job, jobs int32, generation uint64, by string, at int64) Record {
 	r := f.view
 	r.Kind, r.Complete = Fence, true

@@ -1,18 +1,21 @@
 package message
 
-import "encoding/binary"
-
 // uvarint reads a varint (as in encoding/binary) and refuses every form but the shortest, so that equal values have equal
 // bytes. n is the number of bytes, 0 if there is no varint.
 func uvarint(b []byte) (v uint64, n int) {
-	if len(b) > 0 && b[0] < 0x80 {
-		return uint64(b[0]), 1
+	for i, c := range b {
+		if i == 9 && c > 1 {
+			return 0, 0 // more than 64 bits
+		}
+		if c < 0x80 {
+			if c == 0 && i > 0 {
+				return 0, 0
+			}
+			return v | uint64(c)<<(7*i), i + 1
+		}
+		v |= uint64(c&0x7f) << (7 * i)
 	}
-	v, n = binary.Uvarint(b)
-	if n <= 0 || b[n-1] == 0 {
-		return 0, 0
-	}
-	return v, n
+	return 0, 0
 }
 
 // zigzag maps small negative and positive numbers to small unsigned ones: 0, -1, 1, -2 become 0, 1, 2, 3.
