@@ -87,7 +87,7 @@ func newPipeline(t *testing.T, server *KafkaServer, example string, pairs ...str
 	return p
 }
 
-// worker starts a worker, which ends with the test. Its log is kept when the test fails and INTEGRATION_LOGS names a folder.
+// worker starts a worker, which ends with the test.
 func (p *pipeline) worker(name string, more ...string) *Worker {
 	p.t.Helper()
 	options := WorkerOptions{
@@ -99,18 +99,25 @@ func (p *pipeline) worker(name string, more ...string) *Worker {
 	return w
 }
 
-func (p *pipeline) end(w *Worker) {
-	if err := w.Kill(); err != nil {
-		p.t.Errorf("%v", err)
-	}
-	if !p.t.Failed() {
+func (p *pipeline) end(w *Worker) { endWorker(p.t, w, p.name) }
+
+// endWorker kills a worker. When the test has failed it shows the log's end, and keeps all of it and the goroutines' stacks in
+// the folder that INTEGRATION_LOGS names.
+func endWorker(t *testing.T, w *Worker, pipeline string) {
+	if !t.Failed() {
+		if err := w.Kill(); err != nil {
+			t.Error(err)
+		}
 		return
 	}
-	p.t.Logf("the last lines of %s:\n%s", w.Name, w.Log.Tail(15))
+	t.Logf("the last lines of %s:\n%s", w.Name, w.Log.Tail(15))
+	if err := w.Dump(); err != nil {
+		t.Error(err)
+	}
 	if folder := os.Getenv("INTEGRATION_LOGS"); folder != "" {
-		file := filepath.Join(folder, p.name+"-"+w.options.Name+".log")
+		file := filepath.Join(folder, pipeline+"-"+w.options.Name+".log")
 		if err := os.WriteFile(file, []byte(w.Log.Tail(maxLogLines)), 0o600); err != nil {
-			p.t.Logf("log not kept: %v", err)
+			t.Logf("log not kept: %v", err)
 		}
 	}
 }

@@ -83,6 +83,17 @@ func (p *Process) Kill() error {
 // Terminate sends SIGTERM.
 func (p *Process) Terminate() error { return p.signal(syscall.SIGTERM) }
 
+// Dump ends a Go program with SIGQUIT, so that it prints all its goroutines, and with SIGKILL if that does not end it soon.
+func (p *Process) Dump() error {
+	if err := p.signal(syscall.SIGQUIT); err == nil {
+		select {
+		case <-p.done:
+		case <-time.After(endTime):
+		}
+	}
+	return p.Kill()
+}
+
 // Pause stops it with SIGSTOP: it stays as it is and answers nobody.
 func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
 

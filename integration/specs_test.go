@@ -66,9 +66,7 @@ func (e example) onKafka(t *testing.T, brokers string) {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := w.Kill(); err != nil {
-			t.Error(err)
-		}
+		endWorker(t, w, e.name)
 		if err := DeletePipeline(ctx, brokers, e.name, e.source, e.out); err != nil {
 			t.Error(err)
 		}
@@ -79,6 +77,7 @@ func (e example) onKafka(t *testing.T, brokers string) {
 func (e example) embedded(t *testing.T) {
 	folder := t.TempDir()
 	w := e.start(t, "", folder)
+	defer endWorker(t, w, e.name)
 	brokers := embeddedAddress(t, w, folder)
 	ctx := within(t, time.Minute)
 	admin, closeAdmin, err := Admin(brokers)
@@ -98,14 +97,7 @@ func (e example) start(t *testing.T, brokers, embedded string) *Worker {
 		Name: "only", Data: t.TempDir(), Brokers: brokers, Embedded: embedded,
 	})
 	must(t, err)
-	t.Cleanup(func() {
-		if err := w.Kill(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			t.Logf("the last lines of the log:\n%s", w.Log.Tail(15))
-		}
-	})
+	t.Cleanup(func() { w.Kill() })
 	return w
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/kafka-processor/processor/internal/kafka"
 	"github.com/kafka-processor/processor/processor/joblog"
-	"github.com/kafka-processor/processor/processor/lease"
 	"github.com/kafka-processor/processor/spec"
 	"github.com/kafka-processor/processor/statestore"
 )
@@ -79,7 +78,7 @@ func (t *term) commit(e *epochBuffer) bool {
 		t.completed(entry)
 	}
 	if err := apply(e, t.job.worker.incarnation, t.job.worker.topology); err != nil {
-		t.fail(lease.Fenced, 0, err)
+		t.failStore(err)
 		return false
 	}
 	select {

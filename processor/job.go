@@ -98,18 +98,29 @@ func (t *term) work() (did, drained bool) {
 		records, bytes, err := f.part.stage.process(f)
 		t.job.busy.Store(false)
 		if err != nil {
-			t.fail(lease.Fenced, 0, err)
+			t.failStore(err)
 			return true, false
 		}
 		if records > 0 {
 			t.rotate(i)
 			t.open.input += records
 			t.machine.Step(epoch.Worked, epoch.Input{Now: now(), Records: records, Bytes: bytes,
-				Silent: f.part.stage.plan.Swift && len(t.open.outputs) == outputs, Allowed: t.job.worker.pacer.Allowed()})
+				Silent: f.part.stage.plan.Swift && len(t.open.outputs) == outputs})
 			return true, false
 		}
 	}
+	t.passed()
 	return false, drained
+}
+
+// passed sees to it that an idle input's offset passes transaction markers: else it would show a lag for ever.
+func (t *term) passed() {
+	for _, f := range t.feeds {
+		if f.moved {
+			f.moved = false
+			t.machine.Step(epoch.Worked, epoch.Input{Now: now(), Bytes: 1, Silent: true})
+		}
+	}
 }
 
 // rotate lets the other partitions of a stage go first next time.

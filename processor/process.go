@@ -38,6 +38,7 @@ type stageRun struct {
 	keyRow  message.Row
 
 	// Of the message being processed.
+	in         functions.Message
 	part       *part
 	id         message.ID
 	ordinal    uint64
@@ -209,7 +210,8 @@ func (s *stageRun) message(f *feed, sl *slot) bool {
 // call runs the head's function; an error leaves no trace of the message.
 func (s *stageRun) call(f *feed, sl *slot) error {
 	p, n := f.part, s.nodes[0]
-	m := functions.Message{Row: sl.row, Key: sl.key, ID: sl.envelope.ID, Stream: f.input.Index, EventTime: s.eventTime, SystemTime: s.systemTime}
+	m := &s.in
+	*m = functions.Message{Row: sl.row, Key: sl.key, ID: sl.envelope.ID, Stream: f.input.Index, EventTime: s.eventTime, SystemTime: s.systemTime}
 	if sl.key != nil {
 		s.keyRow = s.keyRow[:0]
 		for _, c := range f.input.GroupColumns {
@@ -222,7 +224,7 @@ func (s *stageRun) call(f *feed, sl *slot) error {
 		p.state.begin(sl.key)
 		states = p.state
 	}
-	err := n.function.OnMessage(&m, states, &n.out)
+	err := n.function.OnMessage(m, states, &n.out)
 	if err == nil && p.state != nil && sl.key != nil {
 		err = p.state.oversize(s.limit)
 	}

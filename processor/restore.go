@@ -276,7 +276,7 @@ func (p *part) restore(ctx context.Context) error {
 	s := p.stage
 	w := s.term.job.worker
 	began := time.Now()
-	h, err := w.store.Acquire(statestore.PartitionID{Stage: w.plan.Pipeline + "." + s.plan.Name, Partition: p.number})
+	h, err := w.store.Acquire(statePartition(w.plan, s.plan, p.number))
 	if err != nil {
 		return fmt.Errorf("local store, stage %s partition %d: %w", s.plan.Name, p.number, err)
 	}
@@ -304,6 +304,11 @@ func (p *part) restore(ctx context.Context) error {
 	}
 	s.term.job.log.Info("job restored", "stage", s.plan.Name, "partition", p.number, "replayed", replayed, "from", from, "to", bound, "rebuilt", why, "seconds", time.Since(began).Seconds())
 	return nil
+}
+
+// statePartition names a stage partition in the local store.
+func statePartition(p *Plan, st *Stage, number int32) statestore.PartitionID {
+	return statestore.PartitionID{Stage: p.Pipeline + "." + st.Name, Partition: number}
 }
 
 // usable tells from which offset the local copy goes on, and why it has to be rebuilt if it has.

@@ -39,6 +39,7 @@ type feed struct {
 
 	batch kafka.Batch // being processed
 	index int         // next record of it
+	moved bool        // position has passed records that nobody sees
 
 	mu     sync.Mutex
 	queue  []kafka.Batch
@@ -71,7 +72,7 @@ func (f *feed) Take(b kafka.Batch) {
 func (f *feed) peek(fetcher *kafka.Fetcher) bool {
 	for f.index >= len(f.batch.Records) {
 		if f.batch.Next > f.position {
-			f.position = f.batch.Next // markers and aborted records behind the last one
+			f.position, f.moved = f.batch.Next, true // markers and aborted records behind the last one
 		}
 		f.queued.Add(-f.batch.Bytes)
 		f.batch, f.index = kafka.Batch{}, 0

@@ -27,6 +27,7 @@ type entry struct {
 // table is one named state of one stage partition.
 type table struct {
 	decl  functions.StateDecl
+	print uint64            // of the codec
 	young map[string]*entry // used since the last turn
 	old   map[string]*entry // used before it, dropped at the next turn unless used again
 	dirty []*entry
@@ -59,7 +60,7 @@ type partitionState struct {
 func newPartitionState(h statestore.Handle, decls []functions.StateDecl, limit int) *partitionState {
 	s := &partitionState{handle: h, limit: limit, current: make([]*entry, len(decls))}
 	for _, d := range decls {
-		s.tables = append(s.tables, &table{decl: d, young: map[string]*entry{}, old: map[string]*entry{}})
+		s.tables = append(s.tables, &table{decl: d, print: d.Codec.Fingerprint(), young: map[string]*entry{}, old: map[string]*entry{}})
 	}
 	return s
 }
@@ -115,8 +116,8 @@ func (t *table) fill(e *entry, value []byte) error {
 	if err != nil {
 		return err
 	}
-	if print != t.decl.Codec.Fingerprint() {
-		return fmt.Errorf("the row of key %q was written with schema %016x, the function's is %016x", e.key, print, t.decl.Codec.Fingerprint())
+	if print != t.print {
+		return fmt.Errorf("the row of key %q was written with schema %016x, the function's is %016x", e.key, print, t.print)
 	}
 	if e.obj, err = t.decl.Codec.Decode(payload); err != nil {
 		return fmt.Errorf("key %q: %w", e.key, err)
@@ -234,7 +235,7 @@ func (s *partitionState) seal(number uint64, arena *arena, each func(key, value 
 			payload := e.stored[:0:0]
 			value := arena.begin()
 			if e.obj != nil {
-				value = statestore.AppendValue(value, t.decl.Codec.Fingerprint(), nil)
+				value = statestore.AppendValue(value, t.print, nil)
 				head := len(value)
 				var err error
 				if value, err = t.decl.Codec.Append(value, e.obj); err != nil {

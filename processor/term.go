@@ -73,6 +73,16 @@ func (t *term) fail(v lease.Verdict, number uint64, cause error) {
 	})
 }
 
+// failStore ends the term with an error of the local store. A store that fails does not mend itself: the worker ends, its jobs go to
+// others, and nothing is lost, since the changelog has all of it.
+func (t *term) failStore(err error) {
+	if errors.Is(err, statestore.ErrRevoked) {
+		t.fail(lease.Fenced, 0, err)
+		return
+	}
+	t.fail(lease.Fatal, 0, err)
+}
+
 // failStep ends the term with an error of the transactional client.
 func (t *term) failStep(number uint64, err error) {
 	v := verdictOf(err)
@@ -165,7 +175,12 @@ func (t *term) recycle(e *epochBuffer) {
 	}
 	e.arena.reset()
 	clear(e.outputs)
-	clear(e.states)
+	for i := range e.states {
+		ch := &e.states[i]
+		clear(ch.records)
+		clear(ch.changes)
+		ch.part, ch.records, ch.changes = nil, ch.records[:0], ch.changes[:0]
+	}
 	e.slab, e.filled, e.input = 0, 0, 0
 	e.outputs, e.states, e.offsets = e.outputs[:0], e.states[:0], nil
 	if cap(e.outputs) > 1<<17 {
@@ -221,7 +236,13 @@ func (t *term) seal() error {
 
 // seal adds the partition's changelog records to the epoch.
 func (p *part) seal(e *epochBuffer) error {
-	ch := stateChanges{part: p}
+	if len(e.states) < cap(e.states) {
+		e.states = e.states[:len(e.states)+1] // with the slices of an earlier epoch
+	} else {
+		e.states = append(e.states, stateChanges{})
+	}
+	ch := &e.states[len(e.states)-1]
+	ch.part = p
 	add := func(key, value []byte) {
 		r := e.record()
 		r.Topic, r.Partition, r.Key = p.stage.plan.StateTopic, p.number, key
@@ -249,8 +270,8 @@ func (p *part) seal(e *epochBuffer) error {
 		k := e.arena.end(statestore.AppendKey(e.arena.begin(), statestore.KindRunningNumber, "", nil))
 		add(k, e.arena.end(appendRunning(e.arena.begin(), p.running)))
 	}
-	if len(ch.records) > 0 {
-		e.states = append(e.states, ch)
+	if len(ch.records) == 0 {
+		e.states = e.states[:len(e.states)-1]
 	}
 	return nil
 }

@@ -269,7 +269,7 @@ var ErrDifferentSpec = errors.New("the spec file differs from what the pipeline 
 func (w *Worker) planFrom(s control.State) error {
 	file := string(w.opt.Spec.Normalised())
 	if file != s.Spec {
-		return fmt.Errorf("%w:\n%s\napply the file with\n  processor apply -f %s", ErrDifferentSpec, difference(s.Spec, file), w.opt.Spec.File)
+		return fmt.Errorf("%w (- control, + file):\n%s\nthe pipeline goes on with what control holds; run the file under another pipeline name, or undo the change", ErrDifferentSpec, difference(s.Spec, file))
 	}
 	plan, faults := NewPlan(w.opt.Spec)
 	w.plan = plan
@@ -320,7 +320,7 @@ func (w *Worker) sameTopics(s control.State) error {
 	var errs []error
 	for name, id := range s.Topics {
 		if t, ok := w.topology.Topics[name]; ok && hex.EncodeToString(t.ID[:]) != id {
-			errs = append(errs, fmt.Errorf("topic %s was deleted and made again since the pipeline was created: what was read of it and its offsets do not fit any more; begin anew with\n  processor reset %s", name, w.plan.Pipeline))
+			errs = append(errs, fmt.Errorf("topic %s was deleted and made again since the pipeline was created: its old offsets mean nothing there; run the spec under another pipeline name to begin anew", name))
 		}
 	}
 	return errors.Join(errs...)

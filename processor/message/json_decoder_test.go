@@ -2,7 +2,9 @@ package message
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -36,6 +38,7 @@ func TestJSONValuesAreReadByTheirColumnsKind(t *testing.T) {
 		{`12000e-3`, Int64Value(12)},
 		{`0.000e999999999999999999999`, Int64Value(0)},
 		{`0.0000000000000000000000000000000000000001e40`, Int64Value(1)},
+		{`0.` + strings.Repeat("0", 1500) + `1e1501`, Int64Value(1)},
 		{`9007199254740993.0`, Int64Value(9007199254740993)},
 		{`"123"`, Int64Value(123)},
 		{`"-1e2"`, Int64Value(-100)},
@@ -193,6 +196,42 @@ func TestJSONDepthIsBoundedAtItsLimit(t *testing.T) {
 	deep := strings.Repeat("[", maxJSONDepth-1) + strings.Repeat("]", maxJSONDepth-1)
 	if got, err := oneValue(JSON, deep); err != nil || got.Str != deep {
 		t.Errorf("nesting of %d: %v", maxJSONDepth, err)
+	}
+}
+
+func TestEveryCutOfAJSONDocumentIsAnError(t *testing.T) {
+	t.Parallel()
+	d := NewJSONDecoder(sampleSchema)
+	for _, document := range []string{
+		`{"s":"\ud834\udd1e\n and more","i":-1.5e+1,"b":true,"j":[{"a":null},"x"],"t":"2023-11-14T22:13:20Z"}`,
+		` { "s" : "a" , "x" : [ 1 , false ] } `,
+	} {
+		whole := []byte(strings.TrimRight(document, " "))
+		if _, err := d.Decode(nil, whole); err != nil {
+			t.Fatal(err)
+		}
+		for n := range whole {
+			if row, err := d.Decode(nil, whole[:n:n]); err == nil { // without room behind it
+				t.Errorf("%s reads as %v", whole[:n], row)
+			}
+		}
+	}
+}
+
+func TestOrderOfMembersIsExpectedAgain(t *testing.T) {
+	t.Parallel()
+	d := NewJSONDecoder(personSchema)
+	for document, want := range map[string][]int{`{"age":1,"x":0,"name":"a"}`: {1, -1, 0}, `{"x":0,"name":"a","age":1}`: {-1, 0, 1}} {
+		if _, err := d.Decode(nil, []byte(document)); err != nil || !slices.Equal(d.order, want) {
+			t.Errorf("after %s the order is %v, %v", document, d.order, err)
+		}
+	}
+	var wide strings.Builder
+	for n := range 10 * maxForeign {
+		fmt.Fprintf(&wide, `"x%d":0,`, n)
+	}
+	if _, err := d.Decode(nil, []byte(`{`+wide.String()+`"name":"a"}`)); err != nil || len(d.order) > len(personSchema.Columns)+maxForeign {
+		t.Errorf("%d members are remembered, %v", len(d.order), err)
 	}
 }
 

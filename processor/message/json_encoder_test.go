@@ -39,7 +39,7 @@ func TestValuesWithoutAFormInJSONAreRefusedByName(t *testing.T) {
 		value  Value
 		cause  error
 	}{
-		{0, NullValue(), errNullRequired}, {0, StringValue("a\xff"), errJSONUTF8}, {0, StringValue("\xed\xa0\x80 and some more"), errJSONUTF8},
+		{0, NullValue(), errNullRequired}, {0, StringValue("a\xff"), errJSONUTF8}, {0, StringValue("\xff\nand some more"), errJSONUTF8}, {0, StringValue("\xed\xa0\x80 and some more"), errJSONUTF8},
 		{3, DoubleValue(math.NaN()), errFloat}, {3, DoubleValue(math.Inf(1)), errFloat}, {3, DoubleValue(math.Inf(-1)), errFloat},
 		{5, TimestampValue(maxTime + 1), errTimeRange}, {6, JSONValue(""), errJSONEnd}, {6, JSONValue("{}{}"), errJSONTrailing},
 		{6, JSONValue(`{"a":}`), errJSONSyntax}, {6, JSONValue("\"\xff\""), errJSONUTF8}, {6, JSONValue(`"\ud834"`), errJSONSurrogate},
@@ -65,13 +65,17 @@ func TestValuesWithoutAFormInJSONAreRefusedByName(t *testing.T) {
 func TestDoublesAreWrittenAsTheLibraryWritesThem(t *testing.T) {
 	t.Parallel()
 	r := newRandom(t)
-	for range 20000 {
+	borders := []float64{0, 1e21, 1e-6, 1e20, 1e-7, 1e-10, 1e100, math.Nextafter(1e21, 0), math.Nextafter(1e-6, 0), math.MaxFloat64, 5e-324}
+	for n := range 20000 {
 		f := math.Float64frombits(r.Uint64())
 		switch r.IntN(3) {
 		case 0:
 			f = r.NormFloat64() * math.Pow10(r.IntN(60)-30)
 		case 1:
 			f = float64(r.IntN(100000)) / math.Pow10(r.IntN(10))
+		}
+		if n < len(borders) {
+			f = borders[n]
 		}
 		want, libraryErr := json.Marshal(f)
 		got, err := appendDouble(nil, f)

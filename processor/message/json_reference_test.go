@@ -141,10 +141,19 @@ func referenceInteger(k Kind, digits string) (Value, bool) {
 	return Int64Value(n.Int64()), n.IsInt64()
 }
 
+// used is a row that had other values before.
+func used() Row {
+	row := make(Row, len(sampleSchema.Columns))
+	for i := range row {
+		row[i] = Value{Kind: JSON + 1, Num: 42, Str: "old"}
+	}
+	return row
+}
+
 func compareRow(t *testing.T, d *JSONDecoder, text []byte) bool {
 	t.Helper()
 	want, ok := referenceRow(sampleSchema, text)
-	got, err := d.Decode(nil, text)
+	got, err := d.Decode(used(), text)
 	if (err == nil) != ok || ok && !sameRow(got, want) {
 		t.Fatalf("%q\nreads as %v, %v;\nthe reference reads %v, %v", text, got, err, want, ok)
 	}

@@ -107,6 +107,21 @@ func TestMalformedKeysAreErrors(t *testing.T) {
 	}
 }
 
+func TestStringsOfAKeyOutliveTheNextKey(t *testing.T) {
+	t.Parallel()
+	k := NewKeyEncoder(sampleSchema, []int{0, 7})
+	first, err := k.Decode([]byte(`["a\tb","c"]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := k.Decode([]byte(`["X\nY","z"]`)); err != nil || second[0].Str != "X\nY" {
+		t.Fatal(second, err)
+	}
+	if first[0].Str != "a\tb" {
+		t.Errorf("the first key's row became %v", first)
+	}
+}
+
 func TestKeysDoNotAllocate(t *testing.T) {
 	row := sampleRows()["full"]
 	for _, columns := range [][]int{{0}, {0, 1}} {

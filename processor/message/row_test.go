@@ -27,7 +27,7 @@ func TestRowsComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	r := newRandom(t)
 	var encoded []byte
-	var back Row
+	back := used()
 	for range 2000 {
 		row := randomRow(r)
 		var err error
