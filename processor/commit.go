@@ -162,19 +162,36 @@ func (t *term) allOffsets() []kafka.Offsets {
 }
 
 // probe commits a record that says no more than that the lease is held. It carries committed values only.
-func (t *term) probe() bool { return t.record(joblog.Probe) == nil }
+func (t *term) probe() bool { return t.record(joblog.Probe, t.allOffsets()) == nil }
 
-// record commits a complete record without an epoch: acquired, or a probe.
-func (t *term) record(kind joblog.Kind) error {
+// keepAlive commits probes while the term restores; lost is called if one shows that the lease is gone. stop ends it and waits.
+func (t *term) keepAlive(lost func()) (stop func()) {
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Duration(t.job.worker.plan.Spec.Lease.ProbeInterval))
+		defer tick.Stop()
+		for {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+			}
+			if t.record(joblog.Probe, nil) != nil {
+				lost()
+				return
+			}
+		}
+	}()
+	return func() { close(end); <-ended }
+}
+
+// record commits a complete record without an epoch: acquired, or a probe. Before the positions are known it commits no offsets: what
+// the log repeats may be old if the number of jobs was another one; the group's offsets are the truth.
+func (t *term) record(kind joblog.Kind, offsets []kafka.Offsets) error {
 	t.tell()
 	r := t.view
 	r.Kind, r.Complete, r.At = kind, true, time.Now().UnixMilli()
-	var offsets []kafka.Offsets
-	if kind != joblog.Acquired {
-		// An acquired record repeats what the log says; the group's offsets are the truth and are read only after it. With another
-		// number of jobs before, the log's own may be old.
-		offsets = t.allOffsets()
-	}
 	entry := t.logRecord(&r)
 	if err := t.txn.Commit([]*kgo.Record{entry}, offsets); err != nil {
 		t.failStep(0, err)

@@ -135,10 +135,7 @@ func (d *driver) do(ctx context.Context, act lease.Action) lease.Event {
 	case lease.CommitAcquired:
 		return d.commitAcquired(act)
 	case lease.Restore:
-		if err := d.term.restore(ctx, &d.fold); err != nil {
-			return d.answer(err)
-		}
-		return lease.Event{Kind: lease.Restored}
+		return d.restore(ctx)
 	case lease.Run:
 		return d.run(ctx)
 	case lease.AwaitHeartbeat:
@@ -245,11 +242,33 @@ func (d *driver) commitAcquired(act lease.Action) lease.Event {
 	t.view.Generation, t.view.Term, t.view.EpochTerm, t.view.EpochNumber = d.machineGeneration(), act.Term, act.EpochTerm, act.EpochNumber
 	t.view.Worker, t.view.Job, t.view.Jobs = w.name, d.job.id, w.plan.Jobs
 	t.view.Troubles, t.view.Stats = nil, nil
-	if err := t.record(joblog.Acquired); err != nil {
+	if err := t.record(joblog.Acquired, nil); err != nil {
 		return d.answer(err)
 	}
 	d.job.log.Info("job acquired", "term", act.Term, "generation", t.view.Generation, "worker", w.name)
 	return lease.Event{Kind: lease.AcquiredCommitted}
+}
+
+// restore loads state and positions; meanwhile probes hold the lease, or show that it is lost.
+func (d *driver) restore(ctx context.Context) lease.Event {
+	t := d.term
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := t.keepAlive(cancel)
+	offsets, err := t.restore(ctx, &d.fold)
+	stop()
+	select {
+	case <-t.dead:
+		err = t.failure.cause
+	default:
+	}
+	if err == nil {
+		err = t.begin(offsets)
+	}
+	if err != nil {
+		return d.answer(err)
+	}
+	return lease.Event{Kind: lease.Restored}
 }
 
 func (d *driver) machineGeneration() uint64 { return d.job.worker.generation }

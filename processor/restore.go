@@ -21,14 +21,14 @@ import (
 	"github.com/kafka-processor/processor/statestore"
 )
 
-// restore makes the term ready to process: stages, committed offsets, state up to the changelog's end, subscriptions. It runs after
-// the acquired record is committed, so nothing that it reads can change any more but by this term.
-func (t *term) restore(ctx context.Context, log *joblog.Fold) error {
+// restore loads what the term needs: stages, state up to the changelog's end, committed offsets. It runs after the acquired record is
+// committed, so nothing that it reads can change any more but by this term.
+func (t *term) restore(ctx context.Context, log *joblog.Fold) ([]joblog.Offset, error) {
 	w := t.job.worker
 	for _, st := range w.plan.Stages {
 		s, err := t.newStage(st, w.topology, w.incarnation)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		t.stages = append(t.stages, s)
 		queued := new(atomic.Int64)
@@ -37,19 +37,22 @@ func (t *term) restore(ctx context.Context, log *joblog.Fold) error {
 		}
 	}
 	if err := t.restoreStates(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	if err := t.positions(ctx, log); err != nil {
-		return err
-	}
+	return t.positions(ctx, log)
+}
+
+// begin makes a restored term ready to process. Start positions are resolved once: they are committed before the first record.
+func (t *term) begin(offsets []joblog.Offset) error {
+	w := t.job.worker
+	t.view.Offsets = offsets
 	if slices.ContainsFunc(t.stages, func(s *stageRun) bool { return s.plan.Swift }) {
 		var err error
 		if t.swift, err = kafka.OpenIdempotent(w.cluster, swiftLinger, w.topology.limit); err != nil {
 			return err
 		}
 	}
-	// Start positions are resolved once: they are committed before the first record.
-	if err := t.record(joblog.Probe); err != nil {
+	if err := t.record(joblog.Probe, t.allOffsets()); err != nil {
 		return err
 	}
 	t.open = t.newEpoch()
@@ -157,11 +160,11 @@ func (s *stageRun) newRoutes(ways []Route, top *Topology, swift bool) []route {
 
 // positions finds where every input goes on: the group's committed offset; if Kafka has forgotten it, the job logs'; else the
 // source's start.
-func (t *term) positions(ctx context.Context, log *joblog.Fold) error {
+func (t *term) positions(ctx context.Context, log *joblog.Fold) ([]joblog.Offset, error) {
 	w := t.job.worker
 	committed := map[string]map[kafka.TP]int64{}
 	var logs map[logKey]int64
-	t.view.Offsets = nil
+	var out []joblog.Offset
 	for _, s := range t.stages {
 		for _, p := range s.parts {
 			for _, f := range p.feeds {
@@ -169,7 +172,7 @@ func (t *term) positions(ctx context.Context, log *joblog.Fold) error {
 				if committed[group] == nil {
 					var err error
 					if committed[group], err = w.cluster.Committed(ctx, group); err != nil {
-						return err
+						return nil, err
 					}
 				}
 				at, ok := committed[group][f.tp]
@@ -177,7 +180,7 @@ func (t *term) positions(ctx context.Context, log *joblog.Fold) error {
 					if logs == nil {
 						var err error
 						if logs, err = w.loggedOffsets(ctx); err != nil {
-							return err
+							return nil, err
 						}
 					}
 					if at, ok = logs[logKey{s.plan.Name, f.topic, f.tp.Partition}]; ok {
@@ -187,15 +190,15 @@ func (t *term) positions(ctx context.Context, log *joblog.Fold) error {
 				if !ok {
 					var err error
 					if at, err = w.startOf(ctx, f); err != nil {
-						return err
+						return nil, err
 					}
 				}
 				f.position, f.sealed, f.committed = at, at, at
-				t.view.Offsets = append(t.view.Offsets, joblog.Offset{Stage: s.plan.Name, Topic: f.tp.Topic, TopicID: f.topic, Partition: f.tp.Partition, Offset: at})
+				out = append(out, joblog.Offset{Stage: s.plan.Name, Topic: f.tp.Topic, TopicID: f.topic, Partition: f.tp.Partition, Offset: at})
 			}
 		}
 	}
-	return nil
+	return out, nil
 }
 
 type logKey struct {
