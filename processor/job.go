@@ -15,17 +15,18 @@ import (
 // job is one vertical slice of the pipeline at this worker. Its lease is taken and kept by lease.go; this file is what it does while
 // it holds one.
 type job struct {
-	worker   *Worker
-	id       int32
-	log      *slog.Logger
-	wakeup   chan struct{}
-	progress atomic.Uint64 // grows while the loop is alive, see watchdog.go
-	busy     atomic.Bool   // the loop is inside processing
-	trimming atomic.Bool
-	events   chan jobEvent
-	quit     chan struct{} // closed when the driver has ended
-	phase    atomic.Pointer[string]
-	current  atomic.Pointer[term] // for status and metrics
+	worker    *Worker
+	id        int32
+	log       *slog.Logger
+	wakeup    chan struct{}
+	progress  atomic.Uint64 // grows while the loop is alive, see watchdog.go
+	busy      atomic.Bool   // the loop is inside processing
+	trimming  atomic.Bool
+	events    chan jobEvent
+	quit      chan struct{} // closed when the driver has ended
+	phase     atomic.Pointer[string]
+	lastError atomic.Pointer[string]
+	current   atomic.Pointer[term] // for status and metrics
 }
 
 func (j *job) wake() {

@@ -30,6 +30,12 @@ func (j *job) tell(e lease.Event) {
 	}
 }
 
+// remember keeps the last failure for status.
+func (j *job) remember(err error) {
+	text := err.Error()
+	j.lastError.Store(&text)
+}
+
 // post gives the machine an event of a running term, without ever blocking its loops.
 func (j *job) post(e lease.Event, t *term) {
 	go func() {
@@ -152,6 +158,7 @@ func (d *driver) answer(err error) lease.Event {
 	d.failed = time.Now()
 	v := verdictOf(err)
 	d.job.log.Warn("lease step failed", "verdict", v.String(), "error", err)
+	d.job.remember(err)
 	return lease.Event{Kind: lease.Failed, Verdict: v, Reason: err.Error()}
 }
 
@@ -285,6 +292,7 @@ func (d *driver) run(ctx context.Context) lease.Event {
 	}
 	f := t.failure
 	d.failed = time.Now()
+	d.job.remember(f.cause)
 	return lease.Event{Kind: lease.Failed, Verdict: f.verdict, EpochNumber: f.epoch, Reason: f.cause.Error()}
 }
 

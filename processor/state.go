@@ -49,6 +49,7 @@ type partitionState struct {
 	applied uint64 // newest epoch that is in the store
 	weight  int    // of young
 	limit   int    // young may weigh half of it
+	floor   int    // what the last turn had to keep
 
 	current []*entry // of the message being processed, by table
 	undo    []change
@@ -275,7 +276,8 @@ func (s *partitionState) stored(t *table, e *entry, payload []byte) {
 
 // turn drops what has not been used for long, once the young entries weigh too much. Rows that the store lacks stay.
 func (s *partitionState) turn() {
-	if s.weight*2 < s.limit {
+	// What has to stay may alone weigh more than the limit: then wait until it has doubled, or every turn would walk it in vain.
+	if s.weight < max(s.limit/2, 2*s.floor) {
 		return
 	}
 	s.weight = 0
@@ -295,4 +297,5 @@ func (s *partitionState) turn() {
 		}
 		t.young = keep
 	}
+	s.floor = s.weight
 }

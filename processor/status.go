@@ -15,6 +15,7 @@ type JobStatus struct {
 	Label    string           `json:"-"`
 	Phase    string           `json:"phase"`
 	Term     uint64           `json:"term,omitempty"`
+	Error    string           `json:"last_error,omitempty"` // of the last term or attempt that failed
 	Stats    []joblog.Stats   `json:"stats,omitempty"`
 	Troubles []joblog.Trouble `json:"troubles,omitempty"`
 }
@@ -32,6 +33,9 @@ func (w *Worker) Jobs() []JobStatus {
 		s := JobStatus{ID: j.id, Label: strconv.Itoa(int(j.id))}
 		if p := j.phase.Load(); p != nil {
 			s.Phase = *p
+		}
+		if p := j.lastError.Load(); p != nil {
+			s.Error = *p
 		}
 		if t := j.current.Load(); t != nil {
 			s.Term = t.number

@@ -26,12 +26,12 @@ import (
 // Options are how a worker runs.
 type Options struct {
 	Spec          *spec.Spec
-	Kafka         []kgo.Opt // how to reach the cluster
-	Addresses     []string  // for messages
-	Name          string    // the worker's identity: its group.instance.id
-	Data          string    // folder for local state, already locked by the caller
-	Leave         bool      // leave the group when ending
-	CreateSources bool      // create missing source topics: with the embedded broker
+	Kafka         []kgo.Opt   // how to reach the cluster
+	Addresses     []string    // for messages
+	Name          string      // the worker's identity: its group.instance.id
+	Data          string      // folder for local state, already locked by the caller
+	Leave         func() bool // asked when ending: leave the group, or keep the jobs reserved for a restart
+	CreateSources bool        // create missing source topics: with the embedded broker
 	OpenStore     func(dir string) (statestore.Store, error)
 	Log           *slog.Logger
 	Metrics       *Metrics
@@ -94,12 +94,17 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer w.fetcher.Close()
 	for ctx.Err() == nil {
-		if err := w.session(ctx); err != nil {
+		if err := w.session(ctx); errors.Is(err, errCompleted) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// errCompleted ends a worker whose pipeline has nothing left to do.
+var errCompleted = errors.New("the pipeline is completed")
 
 // session runs the pipeline under one state of control, and returns when that changes or ctx ends.
 func (w *Worker) session(ctx context.Context) error {
@@ -113,7 +118,8 @@ func (w *Worker) session(ctx context.Context) error {
 	switch state.Run {
 	case control.Running:
 	case control.Completed:
-		return fmt.Errorf("pipeline %s is completed since %s", state.Spec, when(state.Since))
+		w.log.Info("the pipeline is completed", "since", when(state.Since))
+		return errCompleted
 	default:
 		w.log.Warn("the pipeline does not run; this worker waits", "run", string(state.Run), "since", when(state.Since),
 			"hint", "processor start "+w.opt.Spec.Pipeline)
@@ -155,7 +161,7 @@ func (w *Worker) work(ctx context.Context, state control.State, changed <-chan s
 	case <-w.left:
 		g.leaveOnEnd = true
 	}
-	g.leaveOnEnd = g.leaveOnEnd || w.opt.Leave
+	g.leaveOnEnd = g.leaveOnEnd || w.opt.Leave != nil && w.opt.Leave()
 	w.stopJobs(nil)
 	g.close()
 	w.mu.Lock()

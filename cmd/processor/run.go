@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -66,8 +67,8 @@ func runWorker(cmd *cobra.Command, f runFlags) error {
 		s.Kafka.Brokers = splitBrokers(f.brokers)
 	}
 	log := slog.Default()
-	ctx, leave := signals(cmd.Context(), &f, log)
-	defer leave()
+	ctx, interrupted, release := signals(cmd.Context(), log)
+	defer release()
 	if f.embedded != "" {
 		b, err := embedded.Open(ctx, f.embedded, embedded.Options{Partitions: 8, Logger: log})
 		if err != nil {
@@ -82,10 +83,10 @@ func runWorker(cmd *cobra.Command, f runFlags) error {
 		return err
 	}
 	defer home.close()
-	return serve(ctx, cmd, f, s, home, log)
+	return serve(ctx, cmd, f, s, home, log, func() bool { return f.leave || interrupted.Load() })
 }
 
-func serve(ctx context.Context, cmd *cobra.Command, f runFlags, s *spec.Spec, home *home, log *slog.Logger) error {
+func serve(ctx context.Context, cmd *cobra.Command, f runFlags, s *spec.Spec, home *home, log *slog.Logger, leave func() bool) error {
 	opts, err := kafka.Options(s.Kafka, "processor-"+home.worker)
 	if err != nil {
 		return err
@@ -110,7 +111,7 @@ func serve(ctx context.Context, cmd *cobra.Command, f runFlags, s *spec.Spec, ho
 	debug.SetMemoryLimit(memoryLimit)
 	log.Info("worker", "pipeline", s.Pipeline, "worker", home.worker, "data", home.dir, "brokers", s.Kafka.Brokers)
 	err = processor.Run(ctx, processor.Options{
-		Spec: s, Kafka: opts, Addresses: s.Kafka.Brokers, Name: home.worker, Data: home.dir, Leave: f.leave, CreateSources: f.embedded != "",
+		Spec: s, Kafka: opts, Addresses: s.Kafka.Brokers, Name: home.worker, Data: home.dir, Leave: leave, CreateSources: f.embedded != "",
 		OpenStore: func(dir string) (statestore.Store, error) { return openStore(dir, log) }, Log: log, Metrics: metrics,
 		Stalled: func(error) { os.Exit(exitError) },
 	})
@@ -141,7 +142,8 @@ func openStore(dir string, log *slog.Logger) (statestore.Store, error) {
 
 // signals ends the context at the first SIGTERM or SIGINT and the process at the second, which is as safe as a crash. Ctrl-C on a
 // terminal also leaves the group.
-func signals(parent context.Context, f *runFlags, log *slog.Logger) (context.Context, func()) {
+func signals(parent context.Context, log *slog.Logger) (_ context.Context, interrupted *atomic.Bool, release func()) {
+	interrupted = new(atomic.Bool)
 	ctx, cancel := context.WithCancel(parent)
 	ch := make(chan os.Signal, 2)
 	signal.Notify(ch, syscall.SIGTERM, os.Interrupt)
@@ -149,6 +151,7 @@ func signals(parent context.Context, f *runFlags, log *slog.Logger) (context.Con
 	go func() {
 		select {
 		case sig := <-ch:
+			interrupted.Store(sig == os.Interrupt && isTerminal(os.Stderr))
 			log.Info("signal: finishing the epoch; a second one ends the process now", "signal", sig.String())
 			cancel()
 		case <-done:
@@ -160,5 +163,5 @@ func signals(parent context.Context, f *runFlags, log *slog.Logger) (context.Con
 		case <-done:
 		}
 	}()
-	return ctx, func() { signal.Stop(ch); close(done); cancel() }
+	return ctx, interrupted, func() { signal.Stop(ch); close(done); cancel() }
 }

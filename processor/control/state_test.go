@@ -210,3 +210,69 @@ func TestCommandGivesUp(t *testing.T) {
 		t.Errorf("after %d failures: action %d, %s", n, a.Kind, a.Reason)
 	}
 }
+
+// begunStop is a stop that has written generation 2 as fencing, and waits for the id of job 0.
+func begunStop(t *testing.T) (Command, State) {
+	t.Helper()
+	c := NewCommand(Stop, Params{By: "me"})
+	before := runs(1, Running)
+	before.Jobs = 2
+	a := drive(t, &c, Event{Kind: Begin}, FenceControl, Event{Kind: ControlFenced}, ReadControl, found(before), WriteControl)
+	drive(t, &c, Event{Kind: Written}, FenceJob)
+	return c, a.State
+}
+
+func TestCommandThatWasOvertakenSaysSo(t *testing.T) {
+	t.Parallel()
+	c, _ := begunStop(t)
+	a := drive(t, &c, Event{Kind: Failed, Verdict: lease.Fenced}, ReadControl, found(runs(3, Running)), Superseded)
+	if a.State.Generation != 3 {
+		t.Errorf("superseded by generation %d", a.State.Generation)
+	}
+}
+
+// A first record that was surely not written is nobody's: the command starts over, whatever was written since.
+func TestCommandWhoseFirstRecordFailedStartsOver(t *testing.T) {
+	t.Parallel()
+	c := NewCommand(Stop, Params{By: "me"})
+	a := drive(t, &c, Event{Kind: Begin}, FenceControl, Event{Kind: ControlFenced}, ReadControl, found(runs(1, Running)), WriteControl,
+		Event{Kind: Failed, Verdict: lease.Fenced}, FenceControl, Event{Kind: ControlFenced}, ReadControl, found(runs(5, Running)), WriteControl)
+	if a.State.Generation != 6 || a.State.Run != Fencing {
+		t.Errorf("%+v", a.State)
+	}
+}
+
+// The own record in doubt did not count, another command took its generation: its fencing is finished, and then comes this one's.
+func TestCommandFinishesAnothersFencingOfTheSameGeneration(t *testing.T) {
+	t.Parallel()
+	c := NewCommand(Stop, Params{By: "me"})
+	a := drive(t, &c, Event{Kind: Begin}, FenceControl, Event{Kind: ControlFenced}, ReadControl, found(runs(1, Running)), WriteControl)
+	theirs := a.State
+	theirs.By, theirs.Target = "other", Running
+	a = drive(t, &c, Event{Kind: Failed, Verdict: lease.Unknown}, FenceControl, Event{Kind: ControlFenced}, ReadControl, found(theirs), FenceJob,
+		Event{Kind: JobFenced}, CommitFence, Event{Kind: FenceCommitted}, WriteControl)
+	if a.State.By != "other" || a.State.Run != Running || a.State.Generation != 2 {
+		t.Errorf("finished as %+v", a.State)
+	}
+	a = drive(t, &c, Event{Kind: Written}, WriteControl)
+	if a.State.By != "me" || a.State.Generation != 3 || a.State.Target != Stopped {
+		t.Errorf("then %+v", a.State)
+	}
+}
+
+// Half-way through one fencing another is found: it begins with the first id.
+func TestAnotherFencingBeginsWithTheFirstId(t *testing.T) {
+	t.Parallel()
+	c := NewCommand(Start, Params{By: "me"})
+	dead := State{Generation: 2, Run: Fencing, Target: Stopped, FenceJobs: 3, Jobs: 3, By: "dead"}
+	drive(t, &c, Event{Kind: Begin}, FenceControl, Event{Kind: ControlFenced}, ReadControl, found(dead), FenceJob,
+		Event{Kind: JobFenced}, CommitFence, Event{Kind: FenceCommitted}, FenceJob)
+	same := c
+	if a := drive(t, &same, Event{Kind: Failed, Verdict: lease.Fenced}, ReadControl, found(dead), FenceJob); a.Job != 1 {
+		t.Errorf("the same fencing goes on with job %d", a.Job)
+	}
+	dead.Generation = 4
+	if a := drive(t, &c, Event{Kind: JobFenced, LogGeneration: 4}, ReadControl, found(dead), FenceJob); a.Job != 0 {
+		t.Errorf("another fencing begins with job %d", a.Job)
+	}
+}

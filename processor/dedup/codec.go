@@ -39,7 +39,7 @@ func (f *Frontier) AppendDirty(each func(key, value []byte)) {
 	}
 }
 
-// Load puts one stored entry back. Entries of fingerprints that are not known are kept too, so that they can be forgotten; an
+// Load puts one stored entry back, before the first Advance. Entries of fingerprints that are not known are kept too, so that they can be forgotten; an
 // empty value is a deleted entry.
 func (f *Frontier) Load(key, value []byte) error {
 	if len(key) != keySize {
@@ -58,7 +58,6 @@ func (f *Frontier) Load(key, value []byte) error {
 	r := f.of(fingerprint)
 	r.reach(group*GroupSize + GroupSize - 1)
 	copy(r.lanes[group*GroupSize:], lanes[:])
-	r.dirty[group/64] &^= 1 << (group % 64)
 	return nil
 }
 

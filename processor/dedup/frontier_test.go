@@ -19,6 +19,14 @@ func TestVerdictsOfTheFrontier(t *testing.T) {
 		return message.ID{Fingerprint: 1, Partition: partition, Offset: offset, Ordinal: ordinal}
 	}
 	f.Advance(at(3, 10, 2))
+	if err := f.Load([]byte{0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0}, []byte{1, 3, 1, 1}); err != nil {
+		t.Fatal(err)
+	}
+	lines := map[uint64]bool{}
+	f.Lines(func(fingerprint uint64, known bool) { lines[fingerprint] = known })
+	if !maps.Equal(lines, map[uint64]bool{1: true, 7: false}) {
+		t.Errorf("lines %v", lines)
+	}
 	for _, c := range []struct {
 		name         string
 		id           message.ID
@@ -30,6 +38,8 @@ func TestVerdictsOfTheFrontier(t *testing.T) {
 		{"the same id", at(3, 10, 2), true, false, 10, 1, Duplicate},
 		{"a lower ordinal", at(3, 10, 1), true, false, 10, 0, Duplicate},
 		{"a lower offset with a higher ordinal", at(3, 9, 9), true, true, 0, 0, Duplicate},
+		{"the same offset with a higher ordinal", at(3, 10, 3), true, false, 10, 2, Accept},
+		{"a line that was loaded but is not known", message.ID{Fingerprint: 7, Partition: 3, Offset: 99}, true, true, 0, 0, Foreign},
 		{"the next, after the frontier", at(3, 11, 0), true, false, 10, 2, Accept},
 		{"after something below the frontier", at(3, 11, 0), true, false, 7, 0, Accept},
 		{"after something above it", at(3, 12, 0), true, false, 10, 3, Gap},
