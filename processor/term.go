@@ -139,7 +139,7 @@ func (t *term) newEpoch() *epochBuffer {
 	e.pending.Store(1)
 	e.promise = func(r *kgo.Record, err error) {
 		if err != nil {
-			t.fail(lease.Fenced, 0, fmt.Errorf("swift record to %s/%d: %w", r.Topic, r.Partition, err))
+			t.fail(lease.Classify(err, lease.StepProduce), 0, fmt.Errorf("swift record to %s/%d: %w", r.Topic, r.Partition, err))
 			return
 		}
 		t.onAir.Add(-1)

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 )
 
 // ErrRow marks bytes that are no row of the schema at hand.
@@ -143,7 +142,7 @@ func decodeValue(v *Value, k Kind, b []byte) (int, error) {
 	case Uint64:
 		*v = Value{Kind: k, Num: u}
 	default:
-		if u > math.MaxInt32 || int(u) > len(b)-used {
+		if u > uint64(len(b)-used) {
 			return 0, errShort
 		}
 		*v = Value{Kind: k, Str: stringOf(b[used : used+int(u)])}

@@ -78,6 +78,7 @@ func TestMalformedRowsAreErrors(t *testing.T) {
 		"boolean 2":           {one(Boolean), "\x00\x02"},
 		"cut string":          {one(String), "\x00\x03ab"},
 		"huge string":         {one(String), "\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"},
+		"string of 2^63":      {one(String), "\x00\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"},
 		"trailing byte":       {one(String), "\x00\x01ab"},
 	} {
 		if _, err := DecodeRow(nil, c.schema, []byte(c.bytes)); !errors.Is(err, ErrRow) {
