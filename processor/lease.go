@@ -179,7 +179,7 @@ func (d *driver) initialize(ctx context.Context) lease.Event {
 	}
 	d.term = &term{job: d.job, txn: txn, dead: make(chan struct{}), finish: make(chan struct{}), sealedEpochs: make(chan *epochBuffer, 1), done: make(chan *epochBuffer, 1),
 		machine: epoch.Machine{Config: epoch.Config{MaxInterval: time.Duration(w.plan.Spec.Epoch.MaxInterval), Settle: time.Duration(w.plan.Spec.Epoch.Settle),
-			MaxRecords: w.plan.Spec.Epoch.MaxRecords, MaxBytes: int64(w.plan.Spec.Epoch.MaxBytes)}}}
+			MaxRecords: w.plan.Spec.Epoch.MaxRecords, MaxBytes: w.epochBytes()}}}
 	return lease.Event{Kind: lease.Initialized}
 }
 

@@ -82,7 +82,7 @@ func (s *stageRun) process(f *feed) (records int, bytes int64, err error) {
 			return 0, 0, fmt.Errorf("stage %s partition %d: %w", s.plan.Name, p.number, err)
 		}
 	}
-	before := s.term.open.arena.used
+	before := s.term.open.size()
 	for i := range s.slots {
 		if !s.message(f, &s.slots[i]) {
 			break
@@ -94,7 +94,7 @@ func (s *stageRun) process(f *feed) (records int, bytes int64, err error) {
 	if p.state != nil {
 		p.state.turn()
 	}
-	return records, s.term.open.arena.used - before + int64(records)*16, nil
+	return records, s.term.open.size() - before, nil
 }
 
 // decode fills the slots; what is wrong with a record is kept in its slot until its turn comes.

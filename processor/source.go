@@ -14,7 +14,7 @@ import (
 // Bounds of what a job has fetched and not yet processed.
 const (
 	queueBatches = 2       // fetches of one partition
-	queueBytes   = 4 << 20 // of one stage of one job
+	queueBytes   = 1 << 20 // of one stage of one job
 )
 
 // feed is one input partition of a stage partition, as one term reads it. Its queue is filled by the fetcher; all else belongs to

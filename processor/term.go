@@ -164,9 +164,15 @@ func (e *epochBuffer) record() *kgo.Record {
 	return r
 }
 
+// size is about what the epoch holds in memory, in bytes: its records' bytes, the records themselves and what the client adds.
+func (e *epochBuffer) size() int64 {
+	const overhead = 320
+	return e.arena.used + int64(e.slab*slabRecords+e.filled)*overhead
+}
+
 // recycle makes a committed epoch's memory free for a later one.
 func (t *term) recycle(e *epochBuffer) {
-	const keepSlabs = 64
+	const keepSlabs = 32
 	if len(e.slabs) > keepSlabs {
 		e.slabs = e.slabs[:keepSlabs]
 	}

@@ -377,6 +377,16 @@ func (w *Worker) cacheLimit() int {
 	return max(1<<20, int(w.plan.Spec.JobTracker.StateCache.Uncompressed)/max(parts, 1))
 }
 
+// epochMemory is what all epochs of a worker together may hold in memory, open and being sent, in bytes.
+const epochMemory = 128 << 20
+
+// epochBytes is the size at which a job's open epoch takes no more: the spec's, or a job's share of epochMemory if that is less.
+func (w *Worker) epochBytes() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return min(int64(w.plan.Spec.Epoch.MaxBytes), max(1<<20, epochMemory/int64(2*max(1, len(w.jobs)))))
+}
+
 // trim deletes consumed records in the background, one request at a time for a job.
 func (w *Worker) trim(j *job, below map[kafka.TP]int64) {
 	if !j.trimming.CompareAndSwap(false, true) {

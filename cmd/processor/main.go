@@ -66,6 +66,7 @@ func newRootCommand(stderr io.Writer, started *bool) *cobra.Command {
 		newValidateCommand,
 		newSchemaCommand,
 		newTopicCommand,
+		newBrokerCommand,
 		newRunCommand,
 		newPlanCommand,
 		newStatusCommand,

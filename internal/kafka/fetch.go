@@ -47,8 +47,8 @@ type Subscription struct {
 
 // FetcherOptions bound what a fetch may bring.
 type FetcherOptions struct {
-	MaxBytes          int32         // of one answer; default 8 MiB
-	MaxPartitionBytes int32         // of one partition in it; default 1 MiB
+	MaxBytes          int32         // of one answer; default 2 MiB: a record keeps the whole answer in memory
+	MaxPartitionBytes int32         // of one partition in it; default 512 KiB
 	MaxWait           time.Duration // how long the broker waits for the first byte; default 250 ms
 	Rack              string        // for follower fetching (KIP-392)
 }
@@ -80,10 +80,10 @@ type nodeLoop struct{ wake chan struct{} }
 // NewFetcher starts a fetcher with a client of its own.
 func NewFetcher(c *Cluster, opt FetcherOptions) (*Fetcher, error) {
 	if opt.MaxBytes == 0 {
-		opt.MaxBytes = 8 << 20
+		opt.MaxBytes = 2 << 20
 	}
 	if opt.MaxPartitionBytes == 0 {
-		opt.MaxPartitionBytes = 1 << 20
+		opt.MaxPartitionBytes = 512 << 10
 	}
 	if opt.MaxWait == 0 {
 		opt.MaxWait = 250 * time.Millisecond

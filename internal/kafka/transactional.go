@@ -24,7 +24,9 @@ const (
 	StepEnd
 )
 
-func (s Step) String() string { return [...]string{"InitProducerID", "Produce", "TxnOffsetCommit", "EndTxn"}[s] }
+func (s Step) String() string {
+	return [...]string{"InitProducerID", "Produce", "TxnOffsetCommit", "EndTxn"}[s]
+}
 
 // StepError is the first error of a transaction, with its step. After it the client must be closed and never used again.
 type StepError struct {

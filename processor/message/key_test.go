@@ -115,8 +115,10 @@ func TestStringsOfAKeyOutliveTheNextKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := []byte(`["X\nY","z"]`)
-	if row, err := k.Decode(second); err != nil || row[0].Str != "X\nY" {
-		t.Fatal(row, err)
+	for range 20 {
+		if row, err := k.Decode(second); err != nil || row[0].Str != "X\nY" {
+			t.Fatal(row, err)
+		}
 	}
 	if held := cap(k.values.buffer); held > len(second) {
 		t.Errorf("%d bytes are held for keys that were read before", held)

@@ -77,8 +77,15 @@ func benchmarkGet(b *testing.B, absent bool) {
 		slices.SortFunc(batches[i], func(a, b []byte) int { return slices.Compare(a, b) })
 	}
 	hits := 0
-	for s.db.Metrics().Compact.NumInProgress > 0 {
-		<-s.progress.wait()
+	if err := s.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	for {
+		progress := s.progress.wait() // before the look
+		if s.db.Metrics().Compact.NumInProgress == 0 {
+			break
+		}
+		<-progress
 	}
 	before := cpuSeconds(b)
 	b.ResetTimer()

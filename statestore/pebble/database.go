@@ -76,7 +76,7 @@ func (s *Store) pebbleOptions(guarded fence) *pebble.Options {
 	o.TargetFileSizes[0] = 8 << 20
 	for i := range o.Levels {
 		l := &o.Levels[i]
-		l.FilterPolicy = bloom.FilterPolicy(10) // 1 % false positives; on all levels, the lowest too: see handle.Get
+		l.FilterPolicy = bloom.FilterPolicy(12) // bits a key; 0.5 % false positives; on the lowest level too, see handle.Get
 		l.BlockSize = 8 << 10
 		l.IndexBlockSize = 128 << 10
 		l.Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }

@@ -15,7 +15,7 @@ import (
 // memory limit sees when the program is built with cgo.
 type Options struct {
 	// BlockCacheBytes is for blocks of tables, filters among them. Default 128 MiB, 8 MiB to 64 GiB. Memtables have their own
-	// space on top. When the filters do not fit, each read of a key reads filters from disk again: about 1.25 bytes a key.
+	// space on top. When the filters do not fit, each read of a key reads filters from disk again: about 1.5 bytes a key.
 	BlockCacheBytes int64
 	// MemtableBytes is the size of one memtable. Default 16 MiB, 256 KiB to 1 GiB. Larger ones make fewer, larger tables.
 	MemtableBytes int64

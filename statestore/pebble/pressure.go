@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// compactionL0 is the read amplification of level 0 at which it is compacted.
-	compactionL0 = 4
+	// compactionL0 is the read amplification of level 0 at which it is compacted. Each sublevel costs each lookup another filter, so
+	// it is as low as it goes; measured with new keys, the extra compaction costs no more than it saves.
+	compactionL0 = 2
 	// maxL0 is the read amplification of level 0 at which writers wait for compaction.
 	maxL0 = 24
 )
