@@ -1,6 +1,13 @@
 package lint
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -52,6 +59,42 @@ func TestRulesLeaveGoodCodeAlone(t *testing.T) {
 		found, err := File(file, []byte(source))
 		if err != nil || len(found) > 0 {
 			t.Errorf("%s: %v, %v", file, found, err)
+		}
+	}
+}
+
+func TestInvariantsNameTestsThatExist(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../INVARIANTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`([a-z]+)\\.(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(page), -1)
+	if len(named) < 20 {
+		t.Fatalf("INVARIANTS.md names %d tests", len(named))
+	}
+	tests := map[string]bool{}
+	err = filepath.WalkDir("../..", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				tests[f.Name.Name+"."+fn.Name.Name] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range named {
+		if !tests[n[1]+"."+n[2]] {
+			t.Errorf("INVARIANTS.md names %s.%s, which is no test: name the test that holds the invariant now", n[1], n[2])
 		}
 	}
 }

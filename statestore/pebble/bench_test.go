@@ -154,7 +154,7 @@ func benchmarkApply(b *testing.B, get bool) {
 	}
 }
 
-// BenchmarkReopen opens a store of benchKeys rows that was not closed.
+// BenchmarkReopen opens a store of benchKeys rows. After a crash it does the same, since there is no log to read.
 func BenchmarkReopen(b *testing.B) {
 	dir := b.TempDir()
 	if err := load(b, dir).Close(); err != nil {
