@@ -140,7 +140,7 @@ func Command(ctx context.Context, binary string, arguments ...string) (Outcome, 
 	status, err := p.Wait(ctx)
 	if err != nil {
 		// After the kill nobody writes to the buffers any more.
-		return Outcome{}, errors.Join(err, p.Kill(), fmt.Errorf("it had said: %s%s", stdout.String(), stderr.String()))
+		return Outcome{}, errors.Join(err, p.Kill(), fmt.Errorf("it had said: %.1000s%.1000s", stderr.String(), stdout.String()))
 	}
 	return Outcome{Stdout: stdout.String(), Stderr: stderr.String(), Status: status}, nil
 }

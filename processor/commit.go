@@ -47,6 +47,7 @@ func (t *term) send() {
 
 // commit sends one epoch: first every swift record of its prefix must be acknowledged, then one transaction, then the store.
 func (t *term) commit(e *epochBuffer) bool {
+	sealed := time.Now()
 	select {
 	case <-e.acked:
 	case <-t.dead:
@@ -66,6 +67,7 @@ func (t *term) commit(e *epochBuffer) bool {
 		r.Offsets = delta(e.offsets, t.view.Offsets)
 	}
 	began := time.Now()
+	waited := began.Sub(sealed)
 	entry := t.logRecord(&r)
 	if err := t.txn.Commit(append(records, entry), offsets); err != nil {
 		t.failStep(e.number, err)
@@ -81,6 +83,8 @@ func (t *term) commit(e *epochBuffer) bool {
 		t.failStore(err)
 		return false
 	}
+	parts := t.txn.Took
+	t.job.worker.metrics.took([5]time.Duration{waited, parts[0], parts[1], parts[2], time.Since(began) - took})
 	select {
 	case t.done <- e:
 		t.job.wake()

@@ -61,8 +61,12 @@ func (t *term) run() {
 			did, drained = t.work()
 		}
 		act := t.machine.Step(epoch.Looked, t.input(drained && !did || finishing))
+		if act.Ask {
+			t.slot = t.job.worker.pacer.Reserve(now())
+			continue
+		}
 		if act.Close {
-			t.job.worker.pacer.Began(now())
+			t.slot = 0
 			if err := t.seal(); err != nil {
 				t.fail(lease.Fenced, 0, err)
 				return
@@ -140,7 +144,7 @@ func (t *term) committed(e *epochBuffer) {
 	for _, ch := range e.states {
 		ch.part.state.applied = e.number
 	}
-	t.machine.Step(epoch.Committed, epoch.Input{Now: now(), Allowed: t.job.worker.pacer.Allowed()})
+	t.machine.Step(epoch.Committed, epoch.Input{Now: now()})
 	t.recycle(e)
 	if !t.proved {
 		t.proved = true
@@ -184,7 +188,7 @@ const publishEvery = 200 * time.Millisecond
 
 func (t *term) input(drained bool) epoch.Input {
 	t.job.progress.Add(1)
-	return epoch.Input{Now: now(), Drained: drained, Allowed: t.job.worker.pacer.Allowed()}
+	return epoch.Input{Now: now(), Drained: drained, Slot: t.slot}
 }
 
 // inputFailed parks a partition whose input cannot be read any more.

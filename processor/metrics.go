@@ -16,6 +16,7 @@ type Metrics struct {
 	input   prometheus.Counter
 	records prometheus.Counter
 	commit  prometheus.Histogram
+	parts   *prometheus.HistogramVec
 	worker  atomic.Pointer[Worker]
 }
 
@@ -27,8 +28,10 @@ func NewMetrics() *Metrics {
 		records: prometheus.NewCounter(prometheus.CounterOpts{Name: "processor_epoch_records_total", Help: "Records written inside committed transactions."}),
 		commit: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "processor_commit_seconds", Help: "Time from the first produce of an epoch to the answer of EndTxn, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}),
+		parts: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "processor_commit_part_seconds", Help: "Parts of a commit: waiting for swift acknowledgements, produce, offsets, end, apply to the local store, in seconds.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14)}, []string{"part"}),
 	}
-	m.Registry.MustRegister(m.epochs, m.input, m.records, m.commit, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &jobCollector{m})
+	m.Registry.MustRegister(m.epochs, m.input, m.records, m.commit, m.parts, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &jobCollector{m})
 	return m
 }
 
@@ -37,6 +40,15 @@ func (m *Metrics) committed(_ int32, took time.Duration, input, records int) {
 	m.input.Add(float64(input))
 	m.records.Add(float64(records))
 	m.commit.Observe(took.Seconds())
+}
+
+// partNames are the labels of the parts of a commit, in order.
+var partNames = [5]string{"acknowledge", "produce", "offsets", "end", "apply"}
+
+func (m *Metrics) took(parts [5]time.Duration) {
+	for i, d := range parts {
+		m.parts.WithLabelValues(partNames[i]).Observe(d.Seconds())
+	}
 }
 
 // jobCollector reads the jobs' statistics when asked.

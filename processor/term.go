@@ -35,6 +35,7 @@ type term struct {
 	open        *epochBuffer
 	spare       []*epochBuffer
 	queued      []*atomic.Int64 // by stage
+	slot        int64           // reserved for the open epoch's transaction; 0: none
 	proved      bool            // an epoch of the term was committed
 	publishedAt time.Time
 

@@ -378,7 +378,7 @@ func (w *Worker) cacheLimit() int {
 }
 
 // epochMemory is what all epochs of a worker together may hold in memory, open and being sent, in bytes.
-const epochMemory = 128 << 20
+const epochMemory = 64 << 20
 
 // epochBytes is the size at which a job's open epoch takes no more: the spec's, or a job's share of epochMemory if that is less.
 func (w *Worker) epochBytes() int64 {

@@ -50,6 +50,8 @@ type Transactional struct {
 	client  *kgo.Client
 	id      string
 	timeout time.Duration
+	// Took are the parts of the last commit: produce, offsets, end. For metrics.
+	Took [3]time.Duration
 }
 
 // OpenTransactional fences every earlier holder of the transactional id and ends what it left open. limit is the largest record
@@ -93,12 +95,15 @@ func (t *Transactional) Close() {
 func (t *Transactional) Commit(records []*kgo.Record, offsets []Offsets) error {
 	ctx, cancel := context.WithTimeout(context.Background(), t.timeout)
 	defer cancel()
+	began := time.Now()
+	part := func(i int) { t.Took[i], began = time.Since(began), time.Now() }
 	if err := t.client.BeginTransaction(); err != nil {
 		return &StepError{StepProduce, err}
 	}
 	if err := t.produce(ctx, records); err != nil {
 		return &StepError{StepProduce, err}
 	}
+	part(0)
 	for _, o := range offsets {
 		if len(o.At) == 0 {
 			continue
@@ -107,9 +112,11 @@ func (t *Transactional) Commit(records []*kgo.Record, offsets []Offsets) error {
 			return &StepError{StepOffsets, err}
 		}
 	}
+	part(1)
 	if err := t.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
 		return &StepError{StepEnd, err}
 	}
+	part(2)
 	return nil
 }
 

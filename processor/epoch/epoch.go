@@ -38,12 +38,13 @@ type Input struct {
 	Bytes   int64 // Worked: bytes that the open epoch holds because of them
 	Silent  bool  // Worked: it moved source positions only, nothing that a reader waits for
 	Drained bool  // Looked: the queues of all stages of the job are empty
-	Allowed int64 // time from which the worker's pacer allows this job to close
+	Slot    int64 // Looked: time of the transaction that the worker's pacer has reserved for the open epoch; 0: none yet
 }
 
 // Action is what to do now.
 type Action struct {
 	Close bool  // seal the open epoch and send it
+	Ask   bool  // reserve a slot and look again: the epoch may close as soon as the pacer allows it
 	Wake  int64 // look again at this time, if nothing happens before; 0: no need
 }
 
@@ -89,9 +90,14 @@ func (m *Machine) decide(in Input) Action {
 	if m.Full() || in.Drained && m.loud {
 		due = m.since
 	}
-	due = max(due, m.settled, in.Allowed)
-	if in.Now < due {
+	if due = max(due, m.settled); in.Now < due {
 		return Action{Wake: due}
+	}
+	switch {
+	case in.Slot == 0:
+		return Action{Ask: true}
+	case in.Now < in.Slot:
+		return Action{Wake: in.Slot}
 	}
 	m.records, m.bytes, m.loud, m.sending = 0, 0, false, true
 	return Action{Close: true}
