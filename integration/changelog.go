@@ -21,6 +21,14 @@ type changelogLine struct {
 // ChangelogKeys reads a stage's changelog to its end, committed records only, and returns the keys of a state that have a
 // value, with the partition of each. A key that has values in two partitions is an error.
 func ChangelogKeys(ctx context.Context, binary, brokers, topic, state string) (map[string]int32, error) {
+	admin, closeAdmin, err := Admin(brokers)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAdmin()
+	if _, err := closedEnds(ctx, admin, topic); err != nil {
+		return nil, err
+	}
 	out, err := Command(ctx, binary, "topic", "consume", topic, "--format", "state", "--from", "earliest", "--exit-at-end", "--brokers", brokers)
 	if err != nil {
 		return nil, err

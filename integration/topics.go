@@ -143,7 +143,30 @@ func Load(ctx context.Context, brokers, topic string, from, to, rate int, record
 	return ctx.Err()
 }
 
-// ReadCommitted hands over every committed record of a topic, as it stands at the call, in the order of each partition. Its
+// closedEnds waits until no transaction is open in a topic and returns its ends. A committed offset does not say that: Kafka writes
+// the markers of one transaction partition by partition, so that the group's may be there before the topic's.
+func closedEnds(ctx context.Context, admin *kadm.Client, topic string) (kadm.ListedOffsets, error) {
+	var ends kadm.ListedOffsets
+	err := poll(ctx, "transactions of topic "+topic+" end", func() (bool, error) {
+		all, err := admin.ListEndOffsets(ctx, topic)
+		if err := errors.Join(err, all.Error()); err != nil {
+			return false, err
+		}
+		ends, err = admin.ListCommittedOffsets(ctx, topic)
+		if err := errors.Join(err, ends.Error()); err != nil {
+			return false, err
+		}
+		for partition, end := range all[topic] {
+			if ends[topic][partition].Offset < end.Offset {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	return ends, err
+}
+
+// ReadCommitted hands over every committed record of a topic in the order of each partition, when no transaction is open in it. The
 // end is reached by position, so that a log which ends in aborted records and markers does not hold it up.
 func ReadCommitted(ctx context.Context, brokers, topic string, visit func(*kgo.Record)) error {
 	admin, closeAdmin, err := Admin(brokers)
@@ -155,9 +178,9 @@ func ReadCommitted(ctx context.Context, brokers, topic string, visit func(*kgo.R
 	if err := errors.Join(err, starts.Error()); err != nil {
 		return fmt.Errorf("start of topic %s: %w", topic, err)
 	}
-	ends, err := admin.ListCommittedOffsets(ctx, topic)
-	if err := errors.Join(err, ends.Error()); err != nil {
-		return fmt.Errorf("end of topic %s: %w", topic, err)
+	ends, err := closedEnds(ctx, admin, topic)
+	if err != nil {
+		return err
 	}
 	from, left := map[int32]kgo.Offset{}, map[int32]int64{}
 	for partition, end := range ends[topic] {

@@ -117,6 +117,7 @@ func TestStopKilledHalfWayIsFinishedByStart(t *testing.T) {
 	}
 	must(t, stop.Kill())
 	must(t, <-loaded)
+	t.Logf("stop was killed in state: %.300s", p.command("status", p.name))
 	p.command("start", p.name)
 	woken(t, zombie)
 	p.startAndFinish(zombie, ledger)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,10 +65,11 @@ type Fetcher struct {
 	opt     FetcherOptions
 	dec     kgo.Decompressor
 
-	mu    sync.Mutex
-	subs  map[*Subscription]struct{}
-	nodes map[int32]*nodeLoop
-	lost  map[string]bool // topics whose leaders have to be asked for again
+	mu      sync.Mutex
+	subs    map[*Subscription]struct{}
+	nodes   map[int32]*nodeLoop
+	readers map[TP]int      // subscriptions of a partition
+	lost    map[string]bool // topics whose leaders have to be asked for again
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -94,7 +96,7 @@ func NewFetcher(c *Cluster, opt FetcherOptions) (*Fetcher, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &Fetcher{cluster: c, client: cl, opt: opt, dec: kgo.DefaultDecompressor(), subs: map[*Subscription]struct{}{},
-		nodes: map[int32]*nodeLoop{}, lost: map[string]bool{}, ctx: ctx, cancel: cancel, meta: make(chan struct{}, 1)}
+		nodes: map[int32]*nodeLoop{}, lost: map[string]bool{}, readers: map[TP]int{}, ctx: ctx, cancel: cancel, meta: make(chan struct{}, 1)}
 	f.wg.Add(1)
 	go f.refresh()
 	return f, nil
@@ -112,6 +114,7 @@ func (f *Fetcher) Subscribe(tp TP, id [16]byte, offset int64, taker Taker) *Subs
 	s := &Subscription{tp: tp, id: id, next: offset, taker: taker}
 	f.mu.Lock()
 	f.subs[s] = struct{}{}
+	f.readers[tp]++
 	f.wakeLocked(s)
 	f.mu.Unlock()
 	return s
@@ -121,8 +124,14 @@ func (f *Fetcher) Subscribe(tp TP, id [16]byte, offset int64, taker Taker) *Subs
 func (f *Fetcher) Unsubscribe(s *Subscription) {
 	s.closed.Store(true)
 	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.subs[s]; !ok {
+		return
+	}
 	delete(f.subs, s)
-	f.mu.Unlock()
+	if f.readers[s.tp]--; f.readers[s.tp] == 0 {
+		delete(f.readers, s.tp)
+	}
 }
 
 // Wake tells that the taker of s has room again.
@@ -239,7 +248,9 @@ func (f *Fetcher) pick(node int32, pick []*Subscription) (_ []*Subscription, ful
 		if s.busy || f.leader(s.tp) != node {
 			continue
 		}
-		if now.Before(s.after) || !s.taker.Ready() {
+		// A request names a partition once: another reader of it has its turn in the next one.
+		twice := f.readers[s.tp] > 1 && slices.ContainsFunc(pick, func(o *Subscription) bool { return o.tp == s.tp })
+		if twice || now.Before(s.after) || !s.taker.Ready() {
 			full = true
 			continue
 		}

@@ -31,9 +31,10 @@ func moves() []move {
 			move{Worked, Input{Records: 1, Bytes: 1}, after},
 			move{Worked, Input{Bytes: 1, Silent: true}, after},
 			move{Worked, Input{Records: 2, Bytes: 3, Silent: true}, after},
-			move{Looked, Input{}, after},
+			move{Looked, Input{Slot: 1}, after},
 			move{Looked, Input{Drained: true}, after},
-			move{Looked, Input{Drained: true, Allowed: 9}, after},
+			move{Looked, Input{Drained: true, Slot: 1}, after},
+			move{Looked, Input{Drained: true, Slot: 9}, after},
 			move{Committed, Input{}, after},
 		)
 	}
@@ -79,8 +80,8 @@ func (w *world) step(m *Machine, mv move) error {
 	w.now += mv.after
 	in := mv.in
 	in.Now = w.now
-	if in.Allowed != 0 {
-		in.Allowed += w.now - mv.after // some time ahead, unless time has passed
+	if in.Slot > 1 {
+		in.Slot += w.now - mv.after // some time ahead, unless time has passed
 	}
 	before := *m
 	act := m.Step(mv.event, in)
@@ -106,22 +107,27 @@ func (w *world) step(m *Machine, mv move) error {
 
 func (w *world) full() bool { return w.records >= small.MaxRecords || w.bytes >= small.MaxBytes }
 
-// due is when the open epoch may close.
+// due is when the open epoch may close, as far as the pacer's slot lets it.
 func (w *world) due(in Input) int64 {
 	due := w.since + int64(small.MaxInterval)
 	if w.full() || in.Drained && w.loud {
 		due = 0
 	}
-	return max(due, w.settled, in.Allowed)
+	return max(due, w.settled)
 }
 
 func (w *world) looked(before, m *Machine, in Input, act Action) error {
-	if may := w.worked && !w.sending && !w.ended && w.now >= w.due(in); act.Close != may {
+	may := w.worked && !w.sending && !w.ended && w.now >= w.due(in)
+	if ask := may && in.Slot == 0; act.Ask != ask {
+		return fmt.Errorf("asked for a slot: %v, should: %v, in %+v", act.Ask, ask, *w)
+	}
+	if may = may && in.Slot != 0 && w.now >= in.Slot; act.Close != may {
 		return fmt.Errorf("closed: %v, may close: %v, in %+v", act.Close, may, *w)
 	}
 	switch {
 	case act.Close:
 		*w = world{sending: true, settled: w.settled, now: w.now}
+	case act.Ask:
 	case act.Wake != 0:
 		if act.Wake <= w.now {
 			return fmt.Errorf("wakes at %d, now is %d", act.Wake, w.now)
@@ -133,7 +139,7 @@ func (w *world) looked(before, m *Machine, in Input, act Action) error {
 		}
 		late := *before
 		in2.Now = act.Wake
-		if !late.Step(Looked, in2).Close {
+		if a := late.Step(Looked, in2); !a.Close && !a.Ask && a.Wake <= act.Wake {
 			return fmt.Errorf("woken at %d in vain", act.Wake)
 		}
 	case w.worked && !w.sending && !w.ended:

@@ -17,19 +17,29 @@ func steady(pace float64, d time.Duration) *Pacer {
 
 func TestPacerSpacesTransactionsByWhatCommitsTake(t *testing.T) {
 	t.Parallel()
-	p := steady(0.5, 10*time.Millisecond)
-	if got := p.Allowed(); got != 0 {
-		t.Fatalf("nothing began, and yet not before %d", got)
+	p := steady(1, 10*time.Millisecond)
+	if got := p.Reserve(1_000); got != 1_000 {
+		t.Fatalf("nothing began, and yet the slot is at %d", got)
 	}
-	p.Began(1_000)
-	got := p.Allowed()
+	got := p.Reserve(1_000)
 	if want := int64(1_000 + 5*time.Millisecond); got < want-1000 || got > want {
-		t.Errorf("allowed at %d, want about %d", got, want)
+		t.Errorf("second slot at %d, want about %d: two commits at a time", got, want)
 	}
-	// Another job begins although it was not allowed, as one that is about to end may: the budget never goes back.
-	p.Began(500)
-	if again := p.Allowed(); again < got {
-		t.Errorf("allowed at %d, earlier than %d before", again, got)
+	if late := p.Reserve(int64(time.Second)); late != int64(time.Second) {
+		t.Errorf("slot at %d: a budget that was not used does not delay", late)
+	}
+}
+
+func TestPacerGivesSlotsInTheOrderOfAsking(t *testing.T) {
+	t.Parallel()
+	p := steady(1, 8*time.Millisecond)
+	last := int64(0)
+	for job := range 16 {
+		slot := p.Reserve(5)
+		if slot <= last {
+			t.Fatalf("job %d got slot %d, not behind %d", job, slot, last)
+		}
+		last = slot
 	}
 }
 
@@ -37,43 +47,42 @@ func TestPacerForgetsOutliers(t *testing.T) {
 	t.Parallel()
 	p := steady(1, 4*time.Millisecond)
 	p.Took(10 * time.Second)
-	p.Began(0)
-	if got := time.Duration(p.Allowed()); got > 10*time.Millisecond {
+	p.Reserve(1)
+	if got := time.Duration(p.Reserve(1)); got > 5*time.Millisecond {
 		t.Errorf("one commit of 10s spaces the next ones by %v", got)
-	}
-	for range 40 {
-		p.Took(4 * time.Millisecond)
-	}
-	p.Began(int64(time.Second))
-	if got := time.Duration(p.Allowed()) - time.Second; got > 5*time.Millisecond {
-		t.Errorf("still spaced by %v", got)
 	}
 }
 
 func TestPacerOffNeverDelays(t *testing.T) {
 	t.Parallel()
 	p := steady(0, 20*time.Millisecond)
-	p.Began(77)
-	if got := p.Allowed(); got > 77 {
-		t.Errorf("allowed at %d only", got)
+	for range 3 {
+		if got := p.Reserve(77); got != 77 {
+			t.Errorf("slot at %d", got)
+		}
 	}
 }
 
 func TestPacerIsSharedByJobs(t *testing.T) {
 	t.Parallel()
 	p := steady(1, time.Millisecond)
+	slots := make([][]int64, 4)
 	var wg sync.WaitGroup
-	for i := range 4 {
+	for i := range slots {
 		wg.Go(func() {
-			for n := range 100 {
-				p.Took(time.Millisecond)
-				p.Began(int64(n * i))
-				p.Allowed()
+			for range 100 {
+				slots[i] = append(slots[i], p.Reserve(1))
 			}
 		})
 	}
 	wg.Wait()
-	if got := p.Allowed(); got < int64(900*time.Microsecond) {
-		t.Errorf("allowed at %d", got)
+	seen := map[int64]bool{}
+	for _, s := range slots {
+		for _, at := range s {
+			if seen[at] {
+				t.Fatalf("slot %d was given out twice", at)
+			}
+			seen[at] = true
+		}
 	}
 }

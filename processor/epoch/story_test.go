@@ -74,6 +74,7 @@ func parseEvent(t *testing.T, words []string) (e Event, in Input) {
 	if !ok {
 		t.Fatalf("what is %q?", words[0])
 	}
+	in.Slot = 1 // granted, unless the story says otherwise
 	for _, w := range words[1:] {
 		switch w {
 		case "silent":
@@ -90,8 +91,8 @@ func parseEvent(t *testing.T, words []string) (e Event, in Input) {
 			in.Records = int(value)
 		case "bytes":
 			in.Bytes = value
-		case "allowed":
-			in.Allowed = value
+		case "slot":
+			in.Slot = value
 		default:
 			t.Fatalf("what is %q?", w)
 		}
@@ -112,6 +113,9 @@ func show(m *Machine, a Action) string {
 	out := "nothing"
 	if a.Close {
 		out = "close"
+	}
+	if a.Ask {
+		out = "ask"
 	}
 	if a.Wake != 0 {
 		out = fmt.Sprintf("wake=%d", a.Wake)
