@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func DeletePipeline(ctx context.Context, brokers, pipeline string, topics ...str
 		}
 	}
 	for _, name := range topics {
-		if all.Has(name) {
+		if all.Has(name) && !slices.Contains(doomed, name) {
 			doomed = append(doomed, name)
 		}
 	}

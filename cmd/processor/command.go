@@ -21,7 +21,7 @@ func newStartCommand() *cobra.Command {
 
 // newControlCommand makes a command that changes the run state.
 func newControlCommand(use, short string, kind control.CommandKind) *cobra.Command {
-	var c clusterFlags
+	var c kafkaFlags
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1),
@@ -40,7 +40,7 @@ func newControlCommand(use, short string, kind control.CommandKind) *cobra.Comma
 			return changeRun(ctx, cmd, processor.Commander{Cluster: cl, Pipeline: args[0]}, kind)
 		},
 	}
-	c.add(cmd)
+	c.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "give up after this; the next command finishes what was begun")
 	return cmd
 }

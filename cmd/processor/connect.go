@@ -5,40 +5,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kafka-processor/processor/internal/kafka"
-	"github.com/kafka-processor/processor/spec"
 )
-
-// clusterFlags say which Kafka a command talks to: --brokers, or the kafka: block of a spec file, else 127.0.0.1:9092.
-type clusterFlags struct {
-	brokers string
-	file    string
-}
-
-func (c *clusterFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.brokers, "brokers", "", "comma-separated host:port list; overrides the spec's kafka.brokers")
-	cmd.Flags().StringVarP(&c.file, "file", "f", "", "spec file whose kafka: block says how to connect")
-}
-
-func (c *clusterFlags) kafka() (spec.Kafka, error) {
-	k := spec.Kafka{Brokers: []string{"127.0.0.1:9092"}, ReplicationFactor: -1}
-	if c.file != "" {
-		s, faults := spec.Load(c.file)
-		if s == nil || spec.Refused(faults) {
-			return k, fmt.Errorf("%s: not a valid spec; see processor validate -f %s", c.file, c.file)
-		}
-		k = s.Kafka
-	}
-	if c.brokers != "" {
-		k.Brokers = splitBrokers(c.brokers)
-	}
-	return k, nil
-}
 
 func splitBrokers(list string) []string {
 	var out []string
@@ -50,24 +21,23 @@ func splitBrokers(list string) []string {
 	return out
 }
 
-// connectTimeout bounds how long a short command tries to reach the cluster.
-const connectTimeout = 10 * time.Second
-
-// open connects for a short command; an unreachable cluster is an error after connectTimeout.
-func (c *clusterFlags) open(ctx context.Context) (*kafka.Cluster, error) {
-	k, err := c.kafka()
+// open connects for a short command that needs more than a client; an unreachable cluster is an error after reachTimeout.
+func (k *kafkaFlags) open(ctx context.Context) (*kafka.Cluster, error) {
+	cl, err := k.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	opts, err := kafka.Options(k, "processor-cli")
+	cl.Close()
+	b, err := k.block()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	opts, err := kafka.Options(b, "processor-cli")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	if err := reach(ctx, opts, k.Brokers, io.Discard); err != nil {
-		return nil, err
-	}
 	return kafka.Open(ctx, opts)
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func newStatusCommand() *cobra.Command {
-	var c clusterFlags
+	var c kafkaFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "status PIPELINE", Short: "Show a pipeline's state, jobs, lag and troubles", Args: cobra.ExactArgs(1),
@@ -35,7 +35,7 @@ func newStatusCommand() *cobra.Command {
 			return printReport(cmd.OutOrStdout(), r)
 		},
 	}
-	c.add(cmd)
+	c.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kafka-processor/processor/processor"
 )
 
 type consumeOptions struct {
@@ -44,8 +47,7 @@ func newTopicConsume(k *kafkaFlags) *cobra.Command {
 }
 
 func (o *consumeOptions) run(cmd *cobra.Command, k *kafkaFlags, topic string) error {
-	write, err := recordFormat(o.format)
-	if err != nil {
+	if _, err := recordFormat(o.format, nil); err != nil {
 		return err
 	}
 	from, err := parseStart(o.from)
@@ -62,6 +64,10 @@ func (o *consumeOptions) run(cmd *cobra.Command, k *kafkaFlags, topic string) er
 		return err
 	}
 	defer cl.Close()
+	write, err := o.writer(ctx, k, topic)
+	if err != nil {
+		return err
+	}
 	r, err := newTopicReader(ctx, cl, topic, o.isolation == "read_committed")
 	if err != nil {
 		return err
@@ -77,6 +83,23 @@ func (o *consumeOptions) run(cmd *cobra.Command, k *kafkaFlags, topic string) er
 	return ignoreClosedPipe(o.print(cmd.OutOrStdout(), write, func(each func(*kgo.Record) (bool, error), flush func() error) error {
 		return r.read(ctx, each, flush)
 	}))
+}
+
+// writer is that of the format; for a changelog it learns from control which function's state it prints.
+func (o *consumeOptions) writer(ctx context.Context, k *kafkaFlags, topic string) (recordWriter, error) {
+	if o.format != "state" {
+		return recordFormat(o.format, nil)
+	}
+	c, err := k.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	show, err := processor.NewStateShower(ctx, c, topic)
+	if err != nil {
+		return nil, err
+	}
+	return recordFormat(o.format, show)
 }
 
 // print writes what read brings, up to the limit.

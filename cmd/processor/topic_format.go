@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/kafka-processor/processor/processor"
 	"github.com/kafka-processor/processor/statestore"
 )
 
@@ -19,7 +20,7 @@ import (
 type recordWriter func(io.Writer, *kgo.Record) error
 
 // recordFormat returns the writer of a --format.
-func recordFormat(name string) (recordWriter, error) {
+func recordFormat(name string, show processor.StateShower) (recordWriter, error) {
 	switch name {
 	case "value":
 		return writeValue, nil
@@ -28,7 +29,7 @@ func recordFormat(name string) (recordWriter, error) {
 	case "json":
 		return writeJSON, nil
 	case "state":
-		return writeState, nil
+		return func(w io.Writer, r *kgo.Record) error { return writeState(w, r, show) }, nil
 	}
 	return nil, fmt.Errorf("--format %q is unknown: use value, key-value, json or state", name)
 }
@@ -95,12 +96,12 @@ type stateRecord struct {
 	Error     string `json:"error,omitempty"` // why it could not be decoded; key and value are then those of the record, hex
 }
 
-func writeState(w io.Writer, r *kgo.Record) error {
+func writeState(w io.Writer, r *kgo.Record, show processor.StateShower) error {
 	s := stateRecord{Partition: r.Partition, Offset: r.Offset}
 	kind, name, key, err := statestore.ParseKey(r.Key)
 	if err == nil {
 		s.Kind, s.Name = kind.String(), string(name)
-		s.Value, s.Schema, err = statePayload(r.Value)
+		s.Value, s.Schema, err = statePayload(kind, s.Name, r.Value, show)
 	}
 	switch {
 	case err != nil:
@@ -113,9 +114,9 @@ func writeState(w io.Writer, r *kgo.Record) error {
 	return writeLine(w, s)
 }
 
-// statePayload decodes the value of a changelog record. How a payload is laid out follows from the function that owns the state and
-// from its parameters, which a record does not carry: it is shown as hex beside its schema's fingerprint.
-func statePayload(value []byte) (payload any, schema string, err error) {
+// statePayload decodes the value of a changelog record. How a payload is laid out follows from the function that owns the state: where
+// control tells which that is, its fields are shown, else the payload's bytes as hex.
+func statePayload(kind statestore.Kind, name string, value []byte, show processor.StateShower) (payload any, schema string, err error) {
 	if len(value) == 0 {
 		return nil, "", nil
 	}
@@ -123,7 +124,12 @@ func statePayload(value []byte) (payload any, schema string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return hex.EncodeToString(b), fmt.Sprintf("%016x", fingerprint), nil
+	schema = fmt.Sprintf("%016x", fingerprint)
+	if kind == statestore.KindState && show != nil {
+		payload, err = show(name, fingerprint, b)
+		return payload, schema, err
+	}
+	return hex.EncodeToString(b), schema, nil
 }
 
 // startAt is where reading begins; the zero time and offset -1 with latest unset mean the earliest record.

@@ -3,6 +3,7 @@ package functions
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -151,6 +152,47 @@ func appendAccumulator(dst []byte, a *accumulator, k kept) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(a.value.Str)))
 	return append(dst, a.value.Str...)
+}
+
+// Show is Shower's: the fields by name; an avg as its sum and count.
+func (c *accumulatorCodec) Show(obj any) any {
+	s := obj.(*accumulators)
+	out := make(map[string]any, len(c.fields))
+	for i, k := range c.fields {
+		a := &s.fields[i]
+		switch k.op {
+		case opCount:
+			out[k.name] = a.count
+		case opAvg:
+			out[k.name] = map[string]any{"sum": showValue(a.value), "count": a.count}
+		default:
+			out[k.name] = showValue(a.value)
+		}
+	}
+	return out
+}
+
+func showValue(v message.Value) any {
+	switch v.Kind {
+	case message.Null:
+		return nil
+	case message.Int64:
+		return v.Int64()
+	case message.Uint64:
+		return v.Uint64()
+	case message.Double:
+		return v.Double()
+	case message.Boolean:
+		return v.Boolean()
+	case message.Timestamp:
+		if b, err := message.AppendTimestamp(nil, v.Timestamp()); err == nil {
+			return string(b)
+		}
+		return v.Timestamp()
+	case message.JSON:
+		return json.RawMessage(v.Str)
+	}
+	return v.Str
 }
 
 // Decode is part of Codec. It takes only what Append writes.

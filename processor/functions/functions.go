@@ -54,6 +54,9 @@ type Codec interface {
 	Fingerprint() uint64
 }
 
+// Shower is implemented by codecs that can show an object to people: Show returns what encoding/json can write.
+type Shower interface{ Show(obj any) any }
+
 // StateDecl declares one state of a function.
 type StateDecl struct {
 	Name  string
