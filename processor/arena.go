@@ -14,7 +14,7 @@ type arena struct {
 func (a *arena) begin() []byte {
 	if n := len(a.chunks); n > 0 {
 		if c := a.chunks[n-1]; cap(c)-len(c) >= 1024 {
-			return c[len(c):len(c)]
+			return c[len(c):]
 		}
 	}
 	var c []byte

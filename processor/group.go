@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -38,12 +37,10 @@ func (w *Worker) join() (*group, error) {
 		}
 	}
 	// The callbacks come before NewClient returns on another goroutine: hold them until the topic is paused.
-	var held sync.Mutex
-	held.Lock()
+	paused := make(chan struct{})
 	wait := func(f func(context.Context, *kgo.Client, map[string][]int32)) func(context.Context, *kgo.Client, map[string][]int32) {
 		return func(ctx context.Context, cl *kgo.Client, m map[string][]int32) {
-			held.Lock()
-			held.Unlock() //nolint:staticcheck // only to wait
+			<-paused
 			f(ctx, cl, m)
 		}
 	}
@@ -58,7 +55,7 @@ func (w *Worker) join() (*group, error) {
 		return nil, err
 	}
 	cl.PauseFetchTopics(topic)
-	held.Unlock()
+	close(paused)
 	g.client = cl
 	return g, nil
 }

@@ -55,7 +55,6 @@ type partitionState struct {
 	undo    []change
 	undos   int
 	message uint64
-	err     error
 }
 
 func newPartitionState(h statestore.Handle, decls []functions.StateDecl, limit int) *partitionState {

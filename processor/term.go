@@ -34,9 +34,8 @@ type term struct {
 	epochs      uint64 // number of the last sealed epoch
 	open        *epochBuffer
 	spare       []*epochBuffer
-	queued      []*atomic.Int64 // by stage
-	slot        int64           // reserved for the open epoch's transaction; 0: none
-	proved      bool            // an epoch of the term was committed
+	slot        int64 // reserved for the open epoch's transaction; 0: none
+	proved      bool  // an epoch of the term was committed
 	publishedAt time.Time
 
 	sealedEpochs chan *epochBuffer // to the sender

@@ -34,7 +34,6 @@ type running struct {
 	dead     bool
 	token    uint8
 	controls uint8
-	job      uint8
 	said     control.ActionKind
 }
 

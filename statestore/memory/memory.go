@@ -329,6 +329,6 @@ func (h *handle) Clear() error {
 func (h *handle) Revoke() {
 	h.revoked.Store(true)
 	h.mu.Lock()
-	// Empty on purpose: to have had the lock is to know that no call is under way.
-	h.mu.Unlock() //nolint:staticcheck
+	//lint:ignore SA2001 to have had the lock is to know that no call is under way
+	h.mu.Unlock()
 }

@@ -87,7 +87,7 @@ func (l logger) Errorf(format string, args ...any) {
 
 // Fatalf wraps the last error among args, so that its kind is kept.
 func (l logger) Fatalf(format string, args ...any) {
-	cause := errors.New(fmt.Sprintf(format, args...))
+	cause := fmt.Errorf(format, args...)
 	for _, a := range args {
 		if err, ok := a.(error); ok {
 			cause = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)

@@ -221,6 +221,6 @@ func (h *handle) Revoke() {
 		close(h.revoking)
 	}
 	h.mu.Lock()
-	// Empty on purpose: to have had the lock is to know that no call is under way.
-	h.mu.Unlock() //nolint:staticcheck
+	//lint:ignore SA2001 to have had the lock is to know that no call is under way
+	h.mu.Unlock()
 }
