@@ -18,9 +18,30 @@ type changelogLine struct {
 	Value     json.RawMessage `json:"value"`
 }
 
-// ChangelogKeys reads a stage's changelog to its end, committed records only, and returns the keys of a state that have a
-// value, with the partition of each. A key that has values in two partitions is an error.
-func ChangelogKeys(ctx context.Context, binary, brokers, topic, state string) (map[string]int32, error) {
+// ChangelogRow is the newest value of a key.
+type ChangelogRow struct {
+	Partition int32
+	Value     json.RawMessage
+}
+
+// Step reads a row of an aggregate that counts and sums: the fields that the pipelines of these tests give it.
+func (r ChangelogRow) Step() (Step, error) {
+	var v struct {
+		N       int64  `json:"n"`
+		Count   int64  `json:"count"`
+		Balance int64  `json:"balance"`
+		Sum     int64  `json:"sum"`
+		LastID  string `json:"last_id"`
+	}
+	if err := json.Unmarshal(r.Value, &v); err != nil {
+		return Step{}, fmt.Errorf("state %q: %w", r.Value, err)
+	}
+	return Step{N: v.N + v.Count, Sum: v.Balance + v.Sum, Last: v.LastID}, nil
+}
+
+// ChangelogRows reads a stage's changelog to its end, committed records only, and returns the keys of a state that have a
+// value, each with its newest. A key that has values in two partitions is an error.
+func ChangelogRows(ctx context.Context, binary, brokers, topic, state string) (map[string]ChangelogRow, error) {
 	admin, closeAdmin, err := Admin(brokers)
 	if err != nil {
 		return nil, err
@@ -39,12 +60,12 @@ func ChangelogKeys(ctx context.Context, binary, brokers, topic, state string) (m
 	return foldChangelog(out.Stdout, state)
 }
 
-func foldChangelog(text, state string) (map[string]int32, error) {
+func foldChangelog(text, state string) (map[string]ChangelogRow, error) {
 	type place struct {
 		partition int32
 		key       string
 	}
-	live := map[place]bool{}
+	live := map[place]json.RawMessage{}
 	scanner := bufio.NewScanner(strings.NewReader(text))
 	scanner.Buffer(nil, 16<<20)
 	for scanner.Scan() {
@@ -55,20 +76,20 @@ func foldChangelog(text, state string) (map[string]int32, error) {
 		if line.Kind != "state" || line.Name != state {
 			continue
 		}
-		live[place{line.Partition, line.Key}] = len(line.Value) > 0 && string(line.Value) != "null"
+		live[place{line.Partition, line.Key}] = line.Value
 	}
 	if err := scanner.Err(); err != nil {
 		return nil, fmt.Errorf("changelog: %w", err)
 	}
-	keys := map[string]int32{}
-	for at, has := range live {
-		if !has {
+	keys := map[string]ChangelogRow{}
+	for at, value := range live {
+		if len(value) == 0 || string(value) == "null" {
 			continue
 		}
 		if other, twice := keys[at.key]; twice {
-			return nil, fmt.Errorf("key %q has state in partitions %d and %d", at.key, other, at.partition)
+			return nil, fmt.Errorf("key %q has state in partitions %d and %d", at.key, other.Partition, at.partition)
 		}
-		keys[at.key] = at.partition
+		keys[at.key] = ChangelogRow{at.partition, value}
 	}
 	return keys, nil
 }

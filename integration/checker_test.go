@@ -132,7 +132,7 @@ func TestChangelogFoldKeepsTheLastValueOfEachKey(t *testing.T) {
 		`{"partition":0,"offset":2,"kind":"state","name":"aggregate","key":"b","value":null}`,
 	}
 	keys, err := foldChangelog(strings.Join(lines, "\n"), "aggregate")
-	if err != nil || len(keys) != 1 || keys["a"] != 0 {
+	if err != nil || len(keys) != 1 || keys["a"].Partition != 0 || string(keys["a"].Value) != `{"n":1}` {
 		t.Fatalf("got %v, %v", keys, err)
 	}
 	lines = append(lines, strings.Replace(lines[0], `"partition":0`, `"partition":1`, 1))

@@ -1,44 +1,32 @@
 package integration
 
 import (
-	"strings"
+	"regexp"
 	"testing"
 	"time"
 )
 
-// refusals are Kafka's answers to one who has lost his lease or his membership.
-var refusals = []string{
-	"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "FENCED_INSTANCE_ID", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_MEMBER_EPOCH",
-	"INVALID_TXN_STATE",
-}
-
-func isRefusal(l Line) bool {
-	for _, code := range refusals {
-		if strings.Contains(l.Text, code) {
-			return true
-		}
-	}
-	return false
-}
-
-// woken lets a paused worker go on, and waits until its log shows the broker's refusal and that it let go of its jobs, or it
-// has exited for that reason.
+// woken lets a paused worker go on, and waits until its log shows what the broker answered to its attempt to commit under the old
+// lease: the term ends with that refusal, and the job stands down or is acquired anew.
 func woken(t *testing.T, w *Worker) {
 	t.Helper()
 	mark := w.Log.Mark()
 	must(t, w.Resume())
-	refusal, err := w.Await(within(t, time.Minute), mark, isRefusal)
+	refusal, err := w.Await(within(t, time.Minute), mark, func(l Line) bool { return l.Message == "term ended" && refusedCommit.MatchString(l.Text) })
 	if err != nil {
-		t.Fatalf("%s was not refused: %v", w.Name, err)
+		t.Fatalf("%s: no commit was refused: %v", w.Name, err)
 	}
 	down, err := w.Await(within(t, time.Minute), mark, func(l Line) bool {
-		return l.Message == "term ended" || l.Message == "job stood down"
+		return l.Message == "job stood down" || l.Message == "job acquired"
 	})
 	if err != nil {
 		t.Fatalf("%s did not stand down: %v", w.Name, err)
 	}
 	t.Logf("refused: %s\nlet go: %s", refusal.Text, down.Text)
 }
+
+// refusedCommit are a transaction coordinator's or a partition leader's answers to a fenced producer.
+var refusedCommit = regexp.MustCompile("INVALID_PRODUCER_EPOCH|PRODUCER_FENCED|INVALID_TXN_STATE")
 
 // TestZombieThatWakesCannotCommit (I1): a worker that sleeps in the middle of its work until others have its jobs gets the
 // broker's refusal when it wakes, lets go, and what comes out is exact.

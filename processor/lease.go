@@ -319,7 +319,7 @@ func (d *driver) drop(act lease.Action) {
 	defer cancel()
 	t.close(ctx, act.Finish && d.job.current.Load() == t)
 	d.job.current.Store(nil)
-	d.job.log.Info("term ended", "term", t.number, "cause", act.Reason)
+	d.job.log.Info("term ended", "term", t.number, "cause", act.Reason, "error", t.failure.cause)
 }
 
 // release closes everything that the term held.

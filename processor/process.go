@@ -275,10 +275,7 @@ func (s *stageRun) park(f *feed, sl *slot, n *node, attempts uint32, err error) 
 	if f.part.parked != nil {
 		since = f.part.parked.since
 	}
-	wait := pauseAfter(attempts)
-	if p := n.plan.Computation.OnError.Pause; p > 0 {
-		wait = time.Duration(p)
-	}
+	wait := pauseAfter(time.Duration(n.plan.Computation.OnError.Pause), attempts)
 	f.part.parked = &parked{attempts: attempts, since: since, until: now.Add(wait), offset: sl.rec.Offset, topic: f.tp.Topic,
 		key: string(sl.rec.Key), cause: fmt.Sprintf("%s: %v", n.plan.Name, err)}
 	s.term.troubled.Store(true)

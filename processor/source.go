@@ -133,7 +133,10 @@ type parked struct {
 	final    bool // it waits for nothing: only a new term tries again
 }
 
-// pauseAfter grows from a quarter of a second to half a minute.
-func pauseAfter(attempts uint32) time.Duration {
-	return min(250*time.Millisecond<<min(attempts, 7), 30*time.Second)
+// longestPause is the longest that a partition waits before a message that failed.
+const longestPause = 30 * time.Second
+
+// pauseAfter is how long to wait after so many attempts: the policy's pause at first, twice as long each time.
+func pauseAfter(first time.Duration, attempts uint32) time.Duration {
+	return min(max(first, time.Millisecond)<<min(attempts-1, 16), longestPause)
 }

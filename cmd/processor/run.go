@@ -124,7 +124,7 @@ func serve(ctx context.Context, cmd *cobra.Command, f runFlags, s *spec.Spec, ho
 // Settings of Go's collector, measured with make bench-peer.
 const (
 	gcPercent   = 200
-	memoryLimit = 320 << 20
+	memoryLimit = 270 << 20
 )
 
 // openStore opens the local state; a damaged copy is thrown away, since the changelog has it all.

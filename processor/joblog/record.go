@@ -70,27 +70,27 @@ type End struct {
 
 // Trouble is a stage partition that is parked on a message which cannot be processed.
 type Trouble struct {
-	Stage     string
-	Partition int32 // of the stage
-	Topic     string
-	Offset    int64
-	Key       string // its first MaxKey bytes
-	Cause     string // its first MaxCause bytes
-	Since     int64  // Unix milliseconds
-	NextRetry int64  // Unix milliseconds
-	Attempts  uint32
+	Stage     string `json:"stage"`
+	Partition int32  `json:"partition"` // of the stage
+	Topic     string `json:"topic"`
+	Offset    int64  `json:"offset"`
+	Key       string `json:"key"`        // its first MaxKey bytes
+	Cause     string `json:"cause"`      // its first MaxCause bytes
+	Since     int64  `json:"since"`      // Unix milliseconds
+	NextRetry int64  `json:"next_retry"` // Unix milliseconds
+	Attempts  uint32 `json:"attempts"`
 }
 
 // Stats counts the records of a stage in this job since the term began.
 type Stats struct {
-	Stage      string
-	In         uint64 // processed
-	Out        uint64 // made
-	Skipped    uint64 // dropped by skip_if or on_error: skip
-	DeadLetter uint64 // sent to a dead-letter stream
-	Duplicates uint64 // dropped by deduplication
-	Gaps       uint64 // dropped behind a hole
-	Foreign    uint64 // of another line
+	Stage      string `json:"stage"`
+	In         uint64 `json:"in"`          // processed
+	Out        uint64 `json:"out"`         // made
+	Skipped    uint64 `json:"skipped"`     // dropped by skip_if or on_error: skip
+	DeadLetter uint64 `json:"dead_letter"` // sent to a dead-letter stream
+	Duplicates uint64 `json:"duplicates"`  // dropped by deduplication
+	Gaps       uint64 `json:"gaps"`        // dropped behind a hole
+	Foreign    uint64 `json:"foreign"`     // of another line
 }
 
 // Bounds of the texts in a Trouble, in bytes; longer ones are cut when encoded.
