@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 
@@ -51,7 +50,7 @@ func TestAnotherSpecIsRefusedWithTheDifference(t *testing.T) {
 	a := c.start(totals(), "a")
 	a.holds(2)
 	b := c.start(strings.Replace(totals(), "sum: row.amount", "sum: row.ts", 1), "b")
-	<-b.done
+	b.ended()
 	if !errors.Is(b.err, ErrDifferentSpec) || !strings.Contains(b.err.Error(), "row.ts") || !strings.Contains(b.err.Error(), "row.amount") {
 		t.Errorf("the other spec: %v", b.err)
 	}
@@ -83,7 +82,7 @@ func TestWrongTopicsAreRefusedWithWhatMendsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := c.start(totals(), "w")
-	<-w.done
+	w.ended()
 	if w.err == nil {
 		t.Fatal("the topics were taken")
 	}
@@ -114,7 +113,7 @@ func TestRecreatedSourceIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := c.start(totals(), "again")
-	<-again.done
+	again.ended()
 	if again.err == nil || !strings.Contains(again.err.Error(), "topic in was deleted and made again") {
 		t.Errorf("the new topic: %v", again.err)
 	}
@@ -128,7 +127,7 @@ func TestOlderProcessOfANameEndsAndLeavesTheNewerAlone(t *testing.T) {
 	a.holds(2)
 	leaves := c.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.LeaveGroup}, Observe: true, Count: -1})
 	b := c.start(totals(), "same")
-	<-a.done
+	a.ended()
 	if !errors.Is(a.err, ErrLeft) || !strings.Contains(a.err.Error(), `another process runs under the name "same"`) {
 		t.Errorf("the older process: %v", a.err)
 	}
@@ -183,20 +182,14 @@ func TestWorkerStoppedWhileItAwaitsAHeartbeatLeavesNothingBehind(t *testing.T) {
 		}
 		return pass
 	})
-	thief, err := kgo.NewClient(append(c.options(nil), kgo.TransactionalID("totals.job.0"))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := thief.ProducerID(c.ctx); err != nil {
-		t.Fatal(err)
-	}
-	thief.Close()
+	c.steal("totals.job.0")
 	c.eventually("job 0 awaits a heartbeat", func() (bool, string) {
 		jobs := w.jobs()
 		return len(jobs) == 2 && jobs[0].Phase == "awaiting heartbeat", fmt.Sprintf("%+v", jobs)
 	})
 	w.cancel()
-	<-w.done
+	w.ended()
+	var err error
 	for range 10 { // each looks for about half a second
 		if err = goleak.Find(before); err == nil {
 			return

@@ -65,15 +65,8 @@ func TestTermEndsWhenItsIdIsTakenAndTheNextIsExact(t *testing.T) {
 	defer stop()
 	term := w.term(0, 1)
 	for range 3 {
-		thief, err := kgo.NewClient(append(c.options(nil), kgo.TransactionalID("totals.job.0"))...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := thief.ProducerID(c.ctx); err != nil {
-			t.Fatal(err)
-		}
+		c.steal("totals.job.0")
 		next := w.term(0, term+1)
-		thief.Close()
 		if next != term+1 {
 			t.Errorf("term %d after %d", next, term)
 		}
@@ -82,6 +75,60 @@ func TestTermEndsWhenItsIdIsTakenAndTheNextIsExact(t *testing.T) {
 	stop()
 	l.check()
 	c.orderedLog("totals.jobs")
+}
+
+const keyedSpec = `
+pipeline: totals
+jobs: 1
+epoch: {max_interval: 20ms}
+lease: {session_timeout: 1s, probe_interval: 20s, transaction_timeout: 2s, ttl: 30s, stall_timeout: 30s}
+streams:
+  events: {schema: [{name: user, type: string, required: true}, {name: amount, type: int64}, {name: ts, type: int64}]}
+  totals: {schema: [{name: user, type: string}, {name: count, type: int64}, {name: sum, type: int64}, {name: ts, type: int64}]}
+computations:
+  count:
+    type: transform_ordered_source
+    sources: {in: {type: kafka, output_stream_id: events, parameters: {topic: in, format: json, start: earliest}}}
+    group_by_schema: [{name: user, type: string}]
+    process: {function: aggregate, parameters: {output: totals, fields: {count: {count: {}}, sum: {sum: row.amount}, ts: {last: row.ts}}, emit: update}}
+    output_stream_ids: [totals]
+    sinks: {out: {type: kafka, input_stream_ids: [totals], parameters: {topic: out, format: json, key: [user]}}}
+`
+
+// I2 atomic: where nothing else protects it, no message id, no frontier, no probe in time, the input offset is what makes a message
+// count once: it is part of the very transaction that holds the message's state and output.
+func TestOffsetsAreCommittedWithTheirEpoch(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, map[string]int32{"in": ledgerPartitions})
+	l := newLedger(c)
+	w := c.start(strings.Replace(keyedSpec, "start: earliest}", "start: earliest, partitioned_by: [user]}", 1), "w")
+	l.byHash = true
+	stop := l.load()
+	defer stop()
+	term := w.term(0, 1)
+	for n := range 3 {
+		c.eventually("some epochs", func() (bool, string) {
+			r, err := NewReport(c.ctx, c.kafka, "totals")
+			return err == nil && r.Jobs[0].EpochTerm == term && r.Jobs[0].EpochNumber > uint64(3+n), fmt.Sprint(r, err)
+		})
+		c.steal("totals.job.0")
+		term = w.term(0, term+1)
+	}
+	stop()
+	l.check("in")
+}
+
+// steal takes a transactional id from whoever holds it.
+func (c *cluster) steal(id string) {
+	c.t.Helper()
+	thief, err := kgo.NewClient(append(c.options(nil), kgo.TransactionalID(id))...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer thief.Close()
+	if _, _, err := thief.ProducerID(c.ctx); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // orderedLog folds every job log, which checks the laws of terms, generations and epochs, and returns the records by job.
@@ -375,6 +422,22 @@ func TestFailingMessageParksItsPartitionAlone(t *testing.T) {
 	})
 	if got := c.values("out"); len(got[0]) != 1 {
 		t.Errorf("outputs of the parked partition: %v", got[0])
+	}
+}
+
+// I14: while a partition is parked for a long time, its neighbours in the same job are not held up by it.
+func TestParkedPartitionDoesNotHoldUpItsNeighbours(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, map[string]int32{"in": 2, "out": 2})
+	badRecords(c)
+	w := c.start(fmt.Sprintf(badSpec, "{policy: fail, pause: 1h}"), "w")
+	w.saw(1, "partition parked")
+	for n := range 5 {
+		c.produce("in", 1, `{"k":"b","n":4}`)
+		c.eventually("the neighbour's output", func() (bool, string) {
+			got := c.values("out")
+			return len(got[1]) == 4+n && len(got[0]) == 1, fmt.Sprint(got)
+		})
 	}
 }
 

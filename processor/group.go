@@ -89,6 +89,7 @@ func (h *groupHooks) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e2e kgo.Broker
 func (h *groupHooks) OnGroupManageError(err error) {
 	h.w.log.Warn("group", "error", err)
 	if errors.Is(err, kerr.FencedInstanceID) {
+		h.w.nameTaken.Store(true)
 		h.w.leave(fmt.Errorf("another process runs under the name %q: %w", h.w.name, err))
 	}
 }

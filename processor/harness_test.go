@@ -222,6 +222,16 @@ func (w *worker) stop() {
 	}
 }
 
+// ended waits until the worker has ended by itself, or was told to.
+func (w *worker) ended() {
+	w.c.t.Helper()
+	select {
+	case <-w.done:
+	case <-w.c.ctx.Done():
+		w.c.t.Fatalf("worker %s goes on", w.name)
+	}
+}
+
 func (w *worker) jobs() []JobStatus {
 	if r := w.metrics.worker.Load(); r != nil {
 		return r.Jobs()

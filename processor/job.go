@@ -23,6 +23,7 @@ type job struct {
 	busy      atomic.Bool   // the loop is inside processing
 	trimming  atomic.Bool
 	events    chan jobEvent
+	ended     chan struct{} // closed when nothing of it can act any more
 	quit      chan struct{} // closed when the driver has ended
 	phase     atomic.Pointer[string]
 	lastError atomic.Pointer[string]
@@ -60,7 +61,7 @@ func (t *term) run() {
 		if !t.machine.Full() && !finishing {
 			did, drained = t.work()
 		}
-		act := t.machine.Step(epoch.Looked, t.input(drained && !did || finishing))
+		act := t.machine.Step(epoch.Looked, t.input(drained && !did, finishing))
 		if act.Ask {
 			t.slot = t.job.worker.pacer.Reserve(now())
 			continue
@@ -73,7 +74,7 @@ func (t *term) run() {
 			}
 			continue
 		}
-		if finishing && !t.machine.Sending() {
+		if finishing && t.machine.Idle() {
 			t.fail(lease.OK, 0, errFinished)
 			return
 		}
@@ -186,9 +187,9 @@ func (t *term) wait(until int64, finishing bool) {
 // publishEvery is how old published statistics may be.
 const publishEvery = 200 * time.Millisecond
 
-func (t *term) input(drained bool) epoch.Input {
+func (t *term) input(drained, finishing bool) epoch.Input {
 	t.job.progress.Add(1)
-	return epoch.Input{Now: now(), Drained: drained, Slot: t.slot}
+	return epoch.Input{Now: now(), Drained: drained, Finish: finishing, Slot: t.slot}
 }
 
 // inputFailed parks a partition whose input cannot be read any more.

@@ -60,8 +60,13 @@ type driver struct {
 
 // drive runs until the worker closes events' context or the machine leaves the group.
 func (j *job) drive(ctx context.Context, generation uint64) {
-	defer close(j.quit)
 	d := &driver{job: j, machine: lease.New(j.id, generation), round: 1, cancel: func() {}, idle: closedChannel()}
+	defer func() {
+		d.cancel()
+		close(j.quit) // whoever would tell something more is not kept waiting
+		<-d.idle
+		close(j.ended)
+	}()
 	act := d.machine.Step(lease.Event{Kind: lease.Assigned})
 	for {
 		phase := d.machine.Phase()
@@ -106,6 +111,7 @@ func (d *driver) start(act lease.Action) {
 	case lease.None, lease.LeaveGroup:
 		return
 	case lease.StandDown:
+		d.cancel()
 		d.job.log.Info("job stood down", "reason", act.Reason)
 		return
 	case lease.DropTerm:

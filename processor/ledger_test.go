@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kafka-processor/processor/processor/message"
 	"github.com/kafka-processor/processor/statestore"
 )
 
@@ -52,6 +53,8 @@ type ledger struct {
 	mu   sync.Mutex
 	next int64
 	want map[string][]totalsLine
+
+	byHash bool // a user's partition is that of its key
 }
 
 // New users keep coming, so that a row which should not be in a store is not hidden by one which should.
@@ -76,6 +79,9 @@ func (l *ledger) add(n int) {
 			line.Count, line.Sum = last.Count+1, last.Sum+amount
 		}
 		l.want[user] = append(l.want[user], line)
+		if l.byHash {
+			p = message.Partition([]byte(user), ledgerPartitions)
+		}
 		values[p] = append(values[p], fmt.Sprintf(`{"user":%q,"amount":%d,"ts":%d}`, user, amount, i))
 	}
 	for p, v := range values {
@@ -102,10 +108,13 @@ func (l *ledger) load() (stop func()) {
 	return sync.OnceFunc(func() { close(quit); <-ended })
 }
 
-// check waits until all is consumed and compares the output with the fold: each line exactly once, in order per user.
-func (l *ledger) check() {
+// check waits until all is consumed, of the given topics or those of the totals pipeline, and compares the output with the fold: each line exactly once, in order per user.
+func (l *ledger) check(topics ...string) {
 	l.c.t.Helper()
-	l.c.consumed("totals", "in", "totals.by_user")
+	if topics == nil {
+		topics = []string{"in", "totals.by_user"}
+	}
+	l.c.consumed("totals", topics...)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	got := map[string][]totalsLine{}

@@ -72,6 +72,7 @@ const (
 // Route is one way of an output stream.
 type Route struct {
 	Kind       RouteKind
+	Stream     string
 	Topic      string
 	Partitions int32 // ToStage: of the topic
 	Schema     *message.Schema
@@ -299,7 +300,7 @@ func (b *planner) routes() {
 			if dl := n.Computation.OnError.DeadLetter; dl != "" {
 				n.DeadLetter = b.ways(st, n, dl)
 				if len(n.DeadLetter) == 0 {
-					n.DeadLetter = []Route{{Kind: ToSink, Topic: spec.StreamTopic(b.plan.Pipeline, dl, ""), Schema: b.schemas[dl], Format: "json"}}
+					n.DeadLetter = []Route{{Kind: ToSink, Stream: dl, Topic: spec.StreamTopic(b.plan.Pipeline, dl, ""), Schema: b.schemas[dl], Format: "json"}}
 				}
 			}
 		}
@@ -314,7 +315,7 @@ func (b *planner) ways(st *Stage, n *Node, stream string) []Route {
 		return nil
 	}
 	for _, reader := range b.readers(stream) {
-		r := Route{Kind: ToStage, Topic: b.streamTopic(stream, reader), Partitions: b.partitions(stream), Schema: schema}
+		r := Route{Kind: ToStage, Stream: stream, Topic: b.streamTopic(stream, reader), Partitions: b.partitions(stream), Schema: schema}
 		if reader.GroupBy != nil {
 			for _, c := range reader.GroupBy.Columns {
 				r.Key = append(r.Key, schema.Index(c.Name))
@@ -327,7 +328,7 @@ func (b *planner) ways(st *Stage, n *Node, stream string) []Route {
 		if sink.Kafka == nil || !slices.Contains(sink.InputStreams, stream) {
 			continue
 		}
-		r := Route{Kind: ToSink, Topic: sink.Kafka.Topic, Schema: schema, Format: sink.Kafka.Format}
+		r := Route{Kind: ToSink, Stream: stream, Topic: sink.Kafka.Topic, Schema: schema, Format: sink.Kafka.Format}
 		for _, k := range sink.Kafka.Key {
 			r.Key = append(r.Key, schema.Index(k))
 		}
@@ -335,7 +336,7 @@ func (b *planner) ways(st *Stage, n *Node, stream string) []Route {
 	}
 	for i, other := range st.Nodes {
 		if in := slices.Index(other.Computation.InputStreams, stream); i > 0 && in >= 0 && fused(other.Computation) {
-			out = append(out, Route{Kind: ToNode, Node: i, Input: in, Schema: schema})
+			out = append(out, Route{Kind: ToNode, Stream: stream, Node: i, Input: in, Schema: schema})
 		}
 	}
 	return out

@@ -54,7 +54,6 @@ type part struct {
 	number   int32
 	feeds    []*feed
 	state    *partitionState // nil without
-	frontier *dedup.Frontier // nil for stages that read no internal stream
 	running  uint64          // next number of a transform's outputs
 	numbered uint64          // running at the last seal
 	parked   *parked
@@ -173,7 +172,7 @@ func (s *stageRun) message(f *feed, sl *slot) bool {
 	p := f.part
 	e := &sl.envelope
 	if f.input.Internal() && e.ID.Fingerprint != 0 {
-		switch p.frontier.Check(e.ID, e.Swift, e.Start, e.PrevOffset, e.PrevOrdinal) {
+		switch f.frontier.Check(e.ID, e.Swift, e.Start, e.PrevOffset, e.PrevOrdinal) {
 		case dedup.Duplicate:
 			s.stats.duplicates++
 			return true
@@ -196,7 +195,7 @@ func (s *stageRun) message(f *feed, sl *slot) bool {
 	}
 	s.commitOutput(f)
 	if f.input.Internal() && e.ID.Fingerprint != 0 {
-		p.frontier.Advance(e.ID)
+		f.frontier.Advance(e.ID)
 		p.heal(e.ID)
 	}
 	s.stats.in++

@@ -81,22 +81,16 @@ func (s *stageRun) newPart(number int32, queued *atomic.Int64) *part {
 		f := &feed{part: p, input: in, tp: kafka.TP{Topic: in.Topic, Partition: number}, topic: top.ID, queued: queued, wake: s.term.job.wake}
 		if !in.Internal() {
 			f.fingerprint = sourceFingerprint(w.incarnation, s.plan, in, top.ID)
+		} else {
+			f.frontier = dedup.NewFrontier()
+			for _, print := range outputFingerprints(w.incarnation, in.Upstream, w.topology) {
+				f.frontier.KnownLine(print)
+			}
 		}
 		for _, n := range s.swiftRoutes {
 			f.chains = append(f.chains, dedup.NewChain(n))
 		}
 		p.feeds = append(p.feeds, f)
-	}
-	for _, in := range s.plan.Inputs {
-		if !in.Internal() {
-			continue
-		}
-		if p.frontier == nil {
-			p.frontier = dedup.NewFrontier()
-		}
-		for _, print := range outputFingerprints(w.incarnation, in.Upstream, w.topology) {
-			p.frontier.KnownLine(print)
-		}
 	}
 	return p
 }
@@ -404,8 +398,11 @@ func (p *part) recall(h statestore.Handle) error {
 			return err == nil
 		}
 	}
-	if p.frontier != nil {
-		if err := h.Scan(statestore.AppendKey(nil, statestore.KindFrontier, "", nil), take(p.frontier.Load)); err != nil || failed != nil {
+	for _, f := range p.feeds {
+		if f.frontier == nil {
+			continue
+		}
+		if err := h.Scan(statestore.AppendKey(nil, statestore.KindFrontier, f.input.Stream, nil), take(f.frontier.Load)); err != nil || failed != nil {
 			return errors.Join(err, failed)
 		}
 	}

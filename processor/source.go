@@ -27,8 +27,9 @@ type feed struct {
 	input       *Input
 	tp          kafka.TP
 	topic       [16]byte
-	fingerprint uint64         // origin of the messages that a swift stage or a transform source makes of this topic
-	chains      []*dedup.Chain // by swift route of the stage: predecessors handed to the producer in this term
+	fingerprint uint64          // origin of the messages that a swift stage or a transform source makes of this topic
+	frontier    *dedup.Frontier // of an internal stream: what has been taken of each origin
+	chains      []*dedup.Chain  // by swift route of the stage: predecessors handed to the producer in this term
 	sub         *kafka.Subscription
 	queued      *atomic.Int64 // bytes queued in this stage of this job
 	wake        func()        // of the job

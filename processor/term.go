@@ -261,9 +261,12 @@ func (p *part) seal(e *epochBuffer) error {
 	if err := p.state.seal(e.number, &e.arena, add); err != nil {
 		return fmt.Errorf("stage %s partition %d: %w", p.stage.plan.Name, p.number, err)
 	}
-	if p.frontier != nil {
-		p.frontier.AppendDirty(func(key, value []byte) {
-			k := e.arena.end(statestore.AppendKey(e.arena.begin(), statestore.KindFrontier, "", key))
+	for _, f := range p.feeds {
+		if f.frontier == nil {
+			continue
+		}
+		f.frontier.AppendDirty(func(key, value []byte) {
+			k := e.arena.end(statestore.AppendKey(e.arena.begin(), statestore.KindFrontier, f.input.Stream, key))
 			var v []byte
 			if len(value) > 0 {
 				v = e.arena.end(statestore.AppendValue(e.arena.begin(), 0, value))

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -98,10 +97,8 @@ func (p *Plan) needRoute(n *Node, r Route, add func(need)) {
 	switch r.Kind {
 	case ToStage:
 		var more map[string]string
-		for i := range p.Spec.Streams {
-			if e := &p.Spec.Streams[i]; strings.HasPrefix(r.Topic, spec.StreamTopic(p.Pipeline, e.Name, "")) {
-				more = e.Value.Settings
-			}
+		if st := p.Spec.Streams.Get(r.Stream); st != nil {
+			more = st.Settings
 		}
 		add(need{name: r.Topic, kind: "stream", partitions: r.Partitions, create: true, configs: internalConfigs("delete", more)})
 	case ToSink:

@@ -63,6 +63,8 @@ type Worker struct {
 	left    chan struct{} // closed by leave
 	state   atomic.Pointer[control.State]
 	ready   atomic.Bool
+	// nameTaken says that a newer process has this worker's name: the membership is not ours to give up.
+	nameTaken atomic.Bool
 }
 
 type runningJob struct {
@@ -159,9 +161,9 @@ func (w *Worker) work(ctx context.Context, state control.State, changed <-chan s
 		w.log.Info("control has changed: dropping all terms")
 		g.leaveOnEnd = true
 	case <-w.left:
-		g.leaveOnEnd = true
+		g.leaveOnEnd = !w.nameTaken.Load()
 	}
-	g.leaveOnEnd = g.leaveOnEnd || w.opt.Leave != nil && w.opt.Leave()
+	g.leaveOnEnd = !w.nameTaken.Load() && (g.leaveOnEnd || w.opt.Leave != nil && w.opt.Leave())
 	w.stopJobs(nil)
 	g.close()
 	w.mu.Lock()
@@ -186,7 +188,7 @@ func (w *Worker) startJob(id int32) {
 	if w.jobs[id] != nil || id >= w.plan.Jobs {
 		return
 	}
-	j := &job{worker: w, id: id, log: w.log.With("job", id), wakeup: make(chan struct{}, 1), events: make(chan jobEvent, 8), quit: make(chan struct{})}
+	j := &job{worker: w, id: id, log: w.log.With("job", id), wakeup: make(chan struct{}, 1), events: make(chan jobEvent, 8), quit: make(chan struct{}), ended: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.jobs[id] = &runningJob{j, cancel}
 	go j.drive(ctx, w.generation)
@@ -211,7 +213,7 @@ func (w *Worker) stopJobs(ids []int32) {
 		j.cancel()
 	}
 	for _, j := range ending {
-		<-j.quit
+		<-j.ended
 	}
 	w.mu.Lock()
 	for _, j := range ending {

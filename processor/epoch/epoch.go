@@ -38,6 +38,7 @@ type Input struct {
 	Bytes   int64 // Worked: bytes that the open epoch holds because of them
 	Silent  bool  // Worked: it moved source positions only, nothing that a reader waits for
 	Drained bool  // Looked: the queues of all stages of the job are empty
+	Finish  bool  // Looked: the term is to end: what is open closes at once
 	Slot    int64 // Looked: time of the transaction that the worker's pacer has reserved for the open epoch; 0: none yet
 }
 
@@ -86,6 +87,9 @@ func (m *Machine) decide(in Input) Action {
 	if m.ended || m.empty() || m.sending {
 		return Action{}
 	}
+	if in.Finish {
+		return m.close()
+	}
 	due := m.since + int64(m.Config.MaxInterval)
 	if m.Full() || in.Drained && m.loud {
 		due = m.since
@@ -99,9 +103,16 @@ func (m *Machine) decide(in Input) Action {
 	case in.Now < in.Slot:
 		return Action{Wake: in.Slot}
 	}
+	return m.close()
+}
+
+func (m *Machine) close() Action {
 	m.records, m.bytes, m.loud, m.sending = 0, 0, false, true
 	return Action{Close: true}
 }
+
+// Idle tells that nothing is open and nothing is being sent.
+func (m *Machine) Idle() bool { return m.empty() && !m.sending }
 
 func (m *Machine) empty() bool { return m.records == 0 && m.bytes == 0 && !m.loud }
 

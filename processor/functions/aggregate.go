@@ -39,7 +39,6 @@ type aggregateFunction struct {
 type aggregateField struct {
 	name    string
 	op      operation
-	column  int           // of the output
 	values  []*Expression // by input stream; nil for a count of messages
 	arrived message.Value // null: the field stays as it is
 	next    message.Value
@@ -148,7 +147,7 @@ func (b *builder) aggregateField(a *aggregateFunction, name string, at, n *yaml.
 		b.fault(at, path, "%s of stream %s is %s, but %s", column.Name, to.Name, column.Kind.String(), fault)
 		return
 	}
-	field := aggregateField{name: name, op: op, column: i}
+	field := aggregateField{name: name, op: op, arrived: message.BooleanValue(true)} // stays, for a count of messages
 	value := n.Content[1]
 	if op != opCount || value.Kind != yaml.MappingNode || len(value.Content) > 0 {
 		for _, env := range b.environments {
@@ -258,7 +257,6 @@ func (a *aggregateFunction) OnMessage(m *Message, st States, out Output) error {
 // evaluate computes what the message brings.
 func (f *aggregateField) evaluate(frame *Frame, input int) error {
 	if f.values == nil {
-		f.arrived = message.BooleanValue(true) // anything but null counts
 		return nil
 	}
 	v, err := f.values[input].Evaluate(frame)
@@ -285,7 +283,7 @@ func asDouble(v message.Value) message.Value {
 // prepare computes the next value of the accumulator.
 func (f *aggregateField) prepare(a *accumulator) (err error) {
 	f.changed = false
-	if f.arrived.Kind == message.Null {
+	if f.arrived.Kind == message.Null || f.op == opCount {
 		return nil
 	}
 	if f.next, f.changed, err = a.next(f.op, f.arrived); err != nil {

@@ -175,6 +175,7 @@ func (t *rowTypes) NewValue(name string, fields map[string]ref.Val) ref.Val {
 // Frame is what expressions read while one message is processed, and the memory of the strings that they make. It belongs to one
 // goroutine; Begin and release end the life of all strings made before.
 type Frame struct {
+	scope     *Scope // that of the last Begin
 	row, key  rowValue
 	stream    string
 	eventTime int64
@@ -188,13 +189,18 @@ const arenaLimit = 1 << 20
 
 // Begin sets the message.
 func (f *Frame) Begin(m *Message, scope *Scope) {
-	f.row = rowValue{schema: scope.Row, row: m.Row, name: rowTypeName}
-	f.key = rowValue{schema: scope.Key, row: m.KeyRow, name: keyTypeName}
-	f.stream = scope.Stream
+	if f.scope != scope {
+		f.scope, f.stream = scope, scope.Stream
+		f.row = rowValue{schema: scope.Row, name: rowTypeName}
+		f.key = rowValue{schema: scope.Key, name: keyTypeName}
+	}
+	f.row.row, f.key.row = m.Row, m.KeyRow
 	f.eventTime = m.EventTime
-	f.item, f.itemCEL = message.Value{}, nil
+	f.clearItem()
 	f.release(0)
 }
+
+func (f *Frame) clearItem() { f.item, f.itemCEL = message.Value{}, nil }
 
 // mark is how much of the arena is in use.
 func (f *Frame) mark() int { return len(f.arena) }

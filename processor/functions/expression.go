@@ -262,7 +262,7 @@ func shown(v message.Value) string {
 // list is an expression whose elements for_each goes through.
 type list struct {
 	text      string
-	text1, by evaluator // of a split, whose parts are cut one by one without a list of them
+	split, by evaluator // of a split, whose parts are cut one by one without a list of them
 	program   cel.Program
 }
 
@@ -283,7 +283,7 @@ func (e *environment) compileList(text string) (l *list, element *cel.Type, prob
 	}
 	l = &list{text: text}
 	if s, by, ok := e.translateSplit(checked.NativeRep().Expr()); ok {
-		l.text1, l.by = s.eval, by.eval
+		l.split, l.by = s.eval, by.eval
 		return l, element, problems
 	}
 	program, err := e.program(checked)
@@ -307,7 +307,7 @@ func (l *list) start(f *Frame) (items, error) {
 
 func (l *list) begin(f *Frame) (items, error) {
 	if l.program == nil {
-		return startSplit(f, l.text1, l.by)
+		return startSplit(f, l.split, l.by)
 	}
 	out, _, err := l.program.Eval(f)
 	if err != nil {

@@ -165,7 +165,6 @@ func (m *mapFunction) OnMessage(msg *Message, _ States, out Output) error {
 		if err := o.run(&m.frame, out); err != nil {
 			return err
 		}
-		m.frame.item, m.frame.itemCEL = message.Value{}, nil
 		m.frame.release(0)
 	}
 	return nil
@@ -186,6 +185,7 @@ func (o *mapOutput) run(f *Frame, out Output) error {
 			return fmt.Errorf("for_each of stream %s: %w", o.name, err)
 		}
 		if !more {
+			f.clearItem()
 			return nil
 		}
 		if err := o.emit(f, out); err != nil {
