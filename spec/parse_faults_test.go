@@ -124,6 +124,7 @@ func TestEveryFaultOfParsingHasItsPlace(t *testing.T) {
 3:36: unknown field "skp"
 `},
 		{"unknown dynamic field", []string{"jobs: 2", "dynamic: {epoch: {max_intervall: 1s}, computations: {read: {sink: {}}}}"}, `
+2:11: warning: epoch in the dynamic spec is not available in this version; it is ignored
 2:19: unknown field "max_intervall"; did you mean "max_interval"?
 2:61: unknown field "sink"; did you mean "sinks"?
 `},

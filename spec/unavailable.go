@@ -36,6 +36,8 @@ var unavailable = []struct {
 	{path: "computations.*.sinks.*.type", what: "sink type", words: []string{"kafka_async", "http", "clickhouse_batching", "clickhouse_sharded", "clickhouse_at_least_once", "clickhouse_at_most_once", "arrival_order_table"}},
 	{path: "computations.*.sinks.*.parameters.format", what: "format", words: registryFormats},
 	{path: "dynamic.computations.*.skip_if", what: "skip_if"},
+	{path: "dynamic.epoch", what: "epoch in the dynamic spec", warning: true},
+	{path: "dynamic.job_tracker", what: "job_tracker in the dynamic spec", warning: true},
 }
 
 var registryFormats = []string{"avro", "protobuf", "json_schema", "row"}

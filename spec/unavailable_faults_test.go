@@ -47,6 +47,9 @@ func TestWhatThisVersionLacksIsRefused(t *testing.T) {
 		{"source formats", []string{"format: json", "format: protobuf"}, `
 14:87: format protobuf is not available in this version
 `},
+		{"dynamic epoch", []string{"jobs: 2", "jobs: 2\ndynamic: {epoch: {pace: 2}}"}, `
+3:11: warning: epoch in the dynamic spec is not available in this version; it is ignored
+`},
 		{"watermark", []string{"format: json}}", "format: json}, watermark: {timestamp: kafka, max_out_of_orderness: 1s, idle_timeout: 30s}}"}, `
 14:94: warning: event time by watermark is not available in this version; it is ignored
 `},

@@ -65,10 +65,10 @@ parameters:
     mean: {avg: row.n}
     head: {first: row.s}
     tail: {last: row.j}
-    yes: {max: row.n > 3}
+    yes: {max: row.b}
 `)
 	c.GroupBy = columns(t, "k int64")
-	c.Inputs = []Stream{{"in", columns(t, "n int64, s string, u uint64, d double, j json")}}
+	c.Inputs = []Stream{{"in", columns(t, "n int64, s string, u uint64, d double, j json, b boolean")}}
 	c.Outputs = []Stream{{"out", columns(t, "none double, k int64, rows int64, some int64, texts int64, docs int64, total int64, utotal uint64, dtotal double, "+
 		"low string, high int64, late timestamp, mean double, head string, tail json, yes boolean")}}
 	f, faults := Build(c)
@@ -77,29 +77,26 @@ parameters:
 	}
 	st := &oneKey{codec: f.States()[0].Codec}
 	json := func(s string) message.Value { return message.JSONValue(s) }
+	null := message.Row{{}, {}, {}, {}, {}, {}}
 	var out emitted
 	for i, row := range []message.Row{
-		{{}, {}, {}, {}, {}},
-		{message.Int64Value(3), message.StringValue("m"), message.Uint64Value(2), message.DoubleValue(0.5), json("[1]")},
-		{{}, message.StringValue("b"), {}, {}, {}},
-		{message.Int64Value(4), message.StringValue("z"), message.Uint64Value(5), message.DoubleValue(1), json("{}")},
+		null,
+		{message.Int64Value(-3), message.StringValue("m"), message.Uint64Value(2), message.DoubleValue(0.5), json("[1]"), message.BooleanValue(false)},
+		null,
+		{message.Int64Value(4), message.StringValue("b"), message.Uint64Value(5), message.DoubleValue(1), json("{}"), message.BooleanValue(true)},
+		null,
 	} {
-		if row[0].Kind == message.Null {
-			row[0] = message.Value{}
-		}
-		err := f.OnMessage(&Message{Row: row, KeyRow: message.Row{message.Int64Value(1)}, EventTime: int64(10 - i)}, st, &out)
-		if i == 0 || i == 2 { // row.n > 3 is an error for null
-			if err == nil || !strings.Contains(err.Error(), "field yes") {
-				t.Fatalf("message %d: %v, want an error of field yes", i, err)
-			}
-			continue
-		}
-		if err != nil {
+		m := &Message{Row: row, KeyRow: message.Row{message.Int64Value(1)}, EventTime: int64(10 - i)}
+		if err := f.OnMessage(m, st, &out); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := "0: null 1 1 1 1 1 3 2 0.5 \"m\" 3 1970-01-01 00:00:00.000009 +0000 UTC 3 \"m\" [1] false\n" +
-		"0: null 1 2 2 2 2 7 7 1.5 \"m\" 4 1970-01-01 00:00:00.000009 +0000 UTC 3.5 \"m\" {} true"
+	const at = "1970-01-01 00:00:00.00001 +0000 UTC"
+	want := "0: null 1 1 0 0 0 null null null null null " + at + " null null null null\n" +
+		"0: null 1 2 1 1 1 -3 2 0.5 \"m\" -3 " + at + " -3 \"m\" [1] false\n" +
+		"0: null 1 3 1 1 1 -3 2 0.5 \"m\" -3 " + at + " -3 \"m\" [1] false\n" +
+		"0: null 1 4 2 2 2 1 7 1.5 \"b\" 4 " + at + " 0.5 \"m\" {} true\n" +
+		"0: null 1 5 2 2 2 1 7 1.5 \"b\" 4 " + at + " 0.5 \"m\" {} true"
 	if got := out.take(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
