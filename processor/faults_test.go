@@ -327,7 +327,7 @@ func TestSourceOffsetWaitsForAcknowledgedOutputs(t *testing.T) {
 	defer f.Remove()
 	before := c.ends("in")
 	l.add(40)
-	if err := f.Wait(c.ctx, 3); err != nil { // the client tries again and again
+	if err := f.Wait(c.ctx, 20); err != nil { // the clients try again and again, for much longer than epoch.max_interval
 		t.Fatal(err)
 	}
 	at, err := c.admin.FetchOffsets(c.ctx, "totals")

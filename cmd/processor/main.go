@@ -72,6 +72,7 @@ func newRootCommand(stderr io.Writer, started *bool) *cobra.Command {
 		newStatusCommand,
 		newStopCommand,
 		newStartCommand,
+		newBrokerCommand,
 	} {
 		cmd := newCommand()
 		noteStart(cmd, started)
