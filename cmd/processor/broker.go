@@ -11,24 +11,25 @@ import (
 
 func newBrokerCommand() *cobra.Command {
 	var listen, data string
+	var fsync bool
 	cmd := &cobra.Command{
 		Use:   "broker",
-		Short: "Run the embedded broker alone, to try several workers on one machine; workers find it with --embedded=DIR",
+		Short: "Run the embedded broker alone, to try several workers on one machine",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
-			b, err := embedded.Start(data, embedded.Options{Listen: listen, Partitions: 8, Logger: slog.Default()})
+			b, err := embedded.Start(data, embedded.Options{Listen: listen, Partitions: 8, SyncWrites: fsync, Logger: slog.Default()})
 			if err != nil {
 				return err
 			}
-			defer b.Close()
-			fmt.Fprintf(cmd.OutOrStdout(), "broker at %s, data in %s; Ctrl-C ends it\n", b.Addresses()[0], data)
+			fmt.Fprintf(cmd.OutOrStdout(), "broker at %s, data in %s; workers: processor run -f FILE --embedded=%s\n", b.Addresses()[0], data, data)
 			<-ctx.Done()
-			return nil
+			return b.Close()
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "", "loopback host:port; default: the port that the folder's last broker had, at first 9092 if it is free")
-	cmd.Flags().StringVar(&data, "data", defaultFolder, "folder of the broker's data")
+	cmd.Flags().StringVar(&listen, "listen", "", "loopback address; default: the folder's last port, at first 127.0.0.1:9092 if it is free")
+	cmd.Flags().StringVar(&data, "data", defaultFolder, "folder of its data")
+	cmd.Flags().BoolVar(&fsync, "fsync", false, "fsync every batch, which survives a crash of the machine too and is some fifty times slower")
 	return cmd
 }

@@ -72,7 +72,6 @@ func newRootCommand(stderr io.Writer, started *bool) *cobra.Command {
 		newStatusCommand,
 		newStopCommand,
 		newStartCommand,
-		newBrokerCommand,
 	} {
 		cmd := newCommand()
 		noteStart(cmd, started)
