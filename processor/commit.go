@@ -48,9 +48,7 @@ func (t *term) send() {
 // commit sends one epoch: first every swift record of its prefix must be acknowledged, then one transaction, then the store.
 func (t *term) commit(e *epochBuffer) bool {
 	sealed := time.Now()
-	select {
-	case <-e.acked:
-	case <-t.dead:
+	if !t.acknowledged(e) {
 		return false
 	}
 	t.remember(e)
@@ -91,6 +89,29 @@ func (t *term) commit(e *epochBuffer) bool {
 	case <-t.dead:
 	}
 	return true
+}
+
+// acknowledged waits for the swift records of the epoch's prefix. Probes go on meanwhile: a send that hangs must not hide a lost lease.
+func (t *term) acknowledged(e *epochBuffer) bool {
+	select {
+	case <-e.acked:
+		return true
+	default:
+	}
+	probe := time.NewTicker(time.Duration(t.job.worker.plan.Spec.Lease.ProbeInterval))
+	defer probe.Stop()
+	for {
+		select {
+		case <-e.acked:
+			return true
+		case <-t.dead:
+			return false
+		case <-probe.C:
+			if !t.probe() {
+				return false
+			}
+		}
+	}
 }
 
 // remember moves the view on to what holds once the epoch is committed.
@@ -201,7 +222,9 @@ func (t *term) record(kind joblog.Kind, offsets []kafka.Offsets) error {
 		t.failStep(0, err)
 		return err
 	}
-	t.completed(entry)
+	if offsets != nil {
+		t.completed(entry)
+	}
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 const holePatience = 10 * time.Second
 
 type hole struct {
+	feed      *feed
 	since     time.Time
 	origin    message.ID // the missing predecessor
 	offset    int64      // of the record that names it
@@ -33,7 +34,7 @@ func (p *part) gap(f *feed, e *message.Envelope, offset int64) {
 	}
 	missing := e.ID
 	missing.Offset, missing.Ordinal = e.PrevOffset, e.PrevOrdinal
-	p.hole = &hole{since: time.Now(), origin: missing, offset: offset}
+	p.hole = &hole{feed: f, since: time.Now(), origin: missing, offset: offset}
 	p.stage.term.job.log.Warn("gap: the predecessor of a record is missing; waiting for the replay", "stage", p.stage.plan.Name, "topic", f.tp.Topic, "partition", f.tp.Partition,
 		"offset", offset, "origin_partition", missing.Partition, "origin_offset", missing.Offset)
 }
@@ -46,8 +47,9 @@ func (p *part) heal(id message.ID) {
 }
 
 // look asks for the proof that a hole cannot heal, and parks the partition for good once there is one.
-func (p *part) look(f *feed, clock time.Time) {
+func (p *part) look(clock time.Time) {
 	h := p.hole
+	f := h.feed
 	if end := h.end.Load(); end > 0 && f.position >= end {
 		p.parked = &parked{attempts: 1, since: h.since, until: clock.Add(100 * 365 * 24 * time.Hour), topic: f.tp.Topic, offset: h.offset, final: true,
 			cause: fmt.Sprintf("messages are missing: the record at offset %d follows origin partition %d offset %d, which is not in the log, although the sender has committed offset %d of its source", h.offset, h.origin.Partition, h.origin.Offset, h.committed.Load())}

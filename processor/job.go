@@ -94,9 +94,6 @@ func (t *term) work() (did, drained bool) {
 			if f.err != nil {
 				t.inputFailed(f)
 			}
-			if f.part.hole != nil && f.part.parked == nil {
-				f.part.look(f, clock)
-			}
 			continue
 		}
 		outputs := len(t.open.outputs)
@@ -169,7 +166,9 @@ func (t *term) wait(until int64, finishing bool) {
 	}
 	for _, f := range t.feeds {
 		if f.part.parked != nil {
-			d = min(d, max(0, time.Until(f.part.parked.until)))
+			if left := time.Until(f.part.parked.until); left > 0 {
+				d = min(d, left)
+			}
 		}
 	}
 	timer := time.NewTimer(d)
@@ -211,9 +210,13 @@ func (t *term) publish() {
 		stats = append(stats, joblog.Stats{Stage: s.plan.Name, In: c.in, Out: c.out, Skipped: c.skipped, DeadLetter: c.deadLetter, Duplicates: c.duplicates, Gaps: c.gaps, Foreign: c.foreign})
 	}
 	t.statistics.Store(&stats)
+	clock := time.Now()
 	troubles := []joblog.Trouble{}
 	for _, s := range t.stages {
 		for _, p := range s.parts {
+			if p.hole != nil && p.parked == nil {
+				p.look(clock)
+			}
 			if k := p.parked; k != nil {
 				troubles = append(troubles, joblog.Trouble{Stage: s.plan.Name, Partition: p.number, Topic: k.topic, Offset: k.offset, Key: clip(k.key, joblog.MaxKey),
 					Cause: clip(k.cause, joblog.MaxCause), Since: k.since.UnixMilli(), NextRetry: k.until.UnixMilli(), Attempts: k.attempts})

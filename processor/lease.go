@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kafka-processor/processor/internal/kafka"
@@ -213,6 +214,16 @@ func (d *driver) readLog(ctx context.Context) lease.Event {
 // read backwards in growing steps until a committed complete record appears, since a log may end in aborted records and markers.
 func readJobLog(ctx context.Context, c *kafka.Cluster, pipeline string, id int32) (joblog.Fold, error) {
 	tp := kafka.TP{Topic: spec.JobsTopic(pipeline), Partition: id}
+	for attempt := 0; ; attempt++ {
+		fold, err := readJobLogOnce(ctx, c, tp)
+		// The holder may trim the log between the look at its start and the read.
+		if !errors.Is(err, kerr.OffsetOutOfRange) || attempt == 10 {
+			return fold, err
+		}
+	}
+}
+
+func readJobLogOnce(ctx context.Context, c *kafka.Cluster, tp kafka.TP) (joblog.Fold, error) {
 	start, err := c.Start(ctx, tp)
 	if err != nil {
 		return joblog.Fold{}, err
@@ -227,10 +238,10 @@ func readJobLog(ctx context.Context, c *kafka.Cluster, pipeline string, id int32
 		err := c.ReadTo(ctx, tp, from, end, func(records []*kgo.Record, _ int64) error {
 			for _, r := range records {
 				rec, err := joblog.Decode(r.Value)
-				if err != nil {
-					return fmt.Errorf("%v offset %d: %w", tp, r.Offset, err)
+				if err == nil {
+					err = fold.Apply(rec)
 				}
-				if err := fold.Apply(rec); err != nil {
+				if err != nil {
 					return fmt.Errorf("%v offset %d: %w", tp, r.Offset, err)
 				}
 			}
@@ -330,17 +341,17 @@ func (d *driver) drop(act lease.Action) {
 
 // release closes everything that the term held.
 func (t *term) release() {
+	t.txn.Close()
+	if t.swift != nil {
+		t.swift.Close()
+	}
+	t.loops.Wait() // from here on nobody else uses the feeds
 	for _, f := range t.feeds {
 		f.close()
 		if f.sub != nil {
 			t.job.worker.fetcher.Unsubscribe(f.sub)
 		}
 	}
-	t.txn.Close()
-	if t.swift != nil {
-		t.swift.Close()
-	}
-	t.loops.Wait()
 	for _, s := range t.stages {
 		for _, p := range s.parts {
 			if p.state != nil && p.state.handle != nil {

@@ -77,7 +77,10 @@ func (s *stageRun) process(f *feed) (records int, bytes int64, err error) {
 	p := f.part
 	s.part = p
 	if p.state != nil && s.plan.GroupBy != nil {
-		if err := p.state.load(s.keys); err != nil {
+		if err := p.state.load(s.keys); errors.Is(err, errRow) {
+			s.park(f, &s.slots[0], s.nodes[0], p.attempts(f, s.slots[0].rec.Offset), err)
+			return 0, 0, nil
+		} else if err != nil {
 			return 0, 0, fmt.Errorf("stage %s partition %d: %w", s.plan.Name, p.number, err)
 		}
 	}
@@ -199,7 +202,7 @@ func (s *stageRun) message(f *feed, sl *slot) bool {
 		p.heal(e.ID)
 	}
 	s.stats.in++
-	if p.parked != nil {
+	if k := p.parked; k != nil && k.topic == f.tp.Topic && k.offset <= sl.rec.Offset {
 		p.parked = nil
 		s.term.troubled.Store(true)
 	}
@@ -245,11 +248,7 @@ func (s *stageRun) failed(f *feed, sl *slot, err error) bool {
 		n = ne.node
 	}
 	policy := n.plan.Computation.OnError
-	p := f.part
-	attempts := uint32(1)
-	if p.parked != nil && p.parked.topic == f.tp.Topic && p.parked.offset == sl.rec.Offset {
-		attempts = p.parked.attempts + 1
-	}
+	attempts := f.part.attempts(f, sl.rec.Offset)
 	if policy.Policy == "fail" || attempts < uint32(max(policy.MaxAttempts, 1)) {
 		s.park(f, sl, n, attempts, err)
 		return false
@@ -265,6 +264,14 @@ func (s *stageRun) failed(f *feed, sl *slot, err error) bool {
 	}
 	s.term.job.log.Warn("message not processed", "policy", policy.Policy, "computation", n.plan.Name, "topic", f.tp.Topic, "partition", f.tp.Partition, "offset", sl.rec.Offset, "error", err)
 	return true
+}
+
+// attempts is how often a message has been tried, this time included.
+func (p *part) attempts(f *feed, offset int64) uint32 {
+	if p.parked != nil && p.parked.topic == f.tp.Topic && p.parked.offset == offset {
+		return p.parked.attempts + 1
+	}
+	return 1
 }
 
 // park keeps the partition before a message, to be tried again later.

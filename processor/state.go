@@ -2,6 +2,7 @@ package processor
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -111,16 +112,19 @@ func (s *partitionState) loadTable(t *table, keys [][]byte) error {
 	return nil
 }
 
+// errRow marks a row that the store holds well and the function's codec cannot read: trouble of its partition, not of the store.
+var errRow = errors.New("unreadable row")
+
 func (t *table) fill(e *entry, value []byte) error {
 	print, payload, err := statestore.ParseValue(value)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w of key %q: %w", errRow, e.key, err)
 	}
 	if print != t.print {
-		return fmt.Errorf("the row of key %q was written with schema %016x, the function's is %016x", e.key, print, t.print)
+		return fmt.Errorf("%w: that of key %q was written with schema %016x, the function's is %016x", errRow, e.key, print, t.print)
 	}
 	if e.obj, err = t.decl.Codec.Decode(payload); err != nil {
-		return fmt.Errorf("key %q: %w", e.key, err)
+		return fmt.Errorf("%w of key %q: %w", errRow, e.key, err)
 	}
 	e.stored = bytes.Clone(payload)
 	e.weight = len(e.key) + entryOverhead + len(payload) + t.decl.Codec.Weight(e.obj)
