@@ -25,6 +25,10 @@ func woken(t *testing.T, w *Worker) {
 	t.Logf("refused: %s\nlet go: %s", refusal.Text, down.Text)
 }
 
+// patient lets a sleeper's commit wait for the broker's answer after it wakes, instead of running into its own deadline first. (The
+// ledger's test has sleepers that sleep past all time-outs.)
+var patient = []string{"transaction_timeout: 10s", "transaction_timeout: 60s, ttl: 120s, stall_timeout: 120s"}
+
 // refusedCommit are a transaction coordinator's or a partition leader's answers to a fenced producer.
 var refusedCommit = regexp.MustCompile("INVALID_PRODUCER_EPOCH|PRODUCER_FENCED|INVALID_TXN_STATE")
 
@@ -33,7 +37,7 @@ var refusedCommit = regexp.MustCompile("INVALID_PRODUCER_EPOCH|PRODUCER_FENCED|I
 func TestZombieThatWakesCannotCommit(t *testing.T) {
 	t.Parallel()
 	ledger := Ledger{Entries: 60_000, Accounts: 1000, Seed: 4}
-	p := newPipeline(t, theKafka(t), "ledger")
+	p := newPipeline(t, theKafka(t), "ledger", patient...)
 	zombie := p.worker("zombie")
 	p.awaitJobs(zombie, 0, 4, time.Minute)
 	heir := p.worker("heir")
@@ -113,7 +117,7 @@ func TestStopKilledHalfWayIsFinishedByStart(t *testing.T) {
 
 func sleeper(t *testing.T, seed uint64) (*pipeline, Ledger) {
 	t.Helper()
-	return newPipeline(t, theKafka(t), "ledger"), Ledger{Entries: 30_000, Accounts: 500, Seed: seed}
+	return newPipeline(t, theKafka(t), "ledger", patient...), Ledger{Entries: 30_000, Accounts: 500, Seed: seed}
 }
 
 // sleepingWorker starts a worker and pauses it in the middle of its work; the load goes on meanwhile.

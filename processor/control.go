@@ -20,12 +20,18 @@ const commandTimeout = 15 * time.Second
 
 // ReadControl reads a pipeline's control topic to its read-uncommitted end. found is false if there is no such pipeline.
 func ReadControl(ctx context.Context, c *kafka.Cluster, pipeline string) (s control.State, found bool, err error) {
-	s, _, found, err = readControlAt(ctx, c, pipeline)
+	s, _, found, err = readControlAt(ctx, c, pipeline, false)
+	return s, found, err
+}
+
+// PeekControl reads what is committed and waits for no command that is writing, or died while it was: for reports.
+func PeekControl(ctx context.Context, c *kafka.Cluster, pipeline string) (s control.State, found bool, err error) {
+	s, _, found, err = readControlAt(ctx, c, pipeline, true)
 	return s, found, err
 }
 
 // readControlAt also tells the position behind what was read.
-func readControlAt(ctx context.Context, c *kafka.Cluster, pipeline string) (s control.State, next int64, found bool, err error) {
+func readControlAt(ctx context.Context, c *kafka.Cluster, pipeline string, stable bool) (s control.State, next int64, found bool, err error) {
 	tp := kafka.TP{Topic: spec.ControlTopic(pipeline)}
 	if _, err := c.Topic(ctx, tp.Topic, true); errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return s, 0, false, nil
@@ -36,7 +42,7 @@ func readControlAt(ctx context.Context, c *kafka.Cluster, pipeline string) (s co
 	if err != nil {
 		return s, 0, false, err
 	}
-	end, err := c.End(ctx, tp, false)
+	end, err := c.End(ctx, tp, stable)
 	if err != nil {
 		return s, 0, false, err
 	}
@@ -155,7 +161,7 @@ func (c *Commander) fence(ctx context.Context, act control.Action) (control.Even
 		return control.Event{}, err
 	}
 	c.job = t
-	if c.fold, err = readJobLog(ctx, c.Cluster, c.Pipeline, act.Job); err != nil {
+	if c.fold, err = readJobLog(ctx, c.Cluster, c.Pipeline, act.Job, true); err != nil {
 		return control.Event{}, err
 	}
 	e := control.Event{Kind: control.JobFenced}

@@ -72,7 +72,7 @@ func (w *Worker) prove(h *hole, f *feed) {
 		if in.Internal() || sourceFingerprint(w.incarnation, f.input.Upstream, in, w.topology.Topics[in.Topic].ID) != h.origin.Fingerprint {
 			continue
 		}
-		offsets, err := w.cluster.Committed(ctx, in.Group)
+		offsets, err := w.cluster.CommittedNow(ctx, in.Group)
 		if err != nil {
 			return
 		}

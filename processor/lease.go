@@ -193,7 +193,7 @@ func (d *driver) initialize(ctx context.Context) lease.Event {
 // readLog reads the job log up to its read-uncommitted end, and control once more.
 func (d *driver) readLog(ctx context.Context) lease.Event {
 	w := d.job.worker
-	fold, err := readJobLog(ctx, w.cluster, w.plan.Pipeline, d.job.id)
+	fold, err := readJobLog(ctx, w.cluster, w.plan.Pipeline, d.job.id, true)
 	if err != nil {
 		return d.answer(err)
 	}
@@ -210,12 +210,13 @@ func (d *driver) readLog(ctx context.Context) lease.Event {
 	return e
 }
 
-// readJobLog returns the complete view of a job log. The bound is its read-uncommitted end, reached by read-committed position; it is
+// readJobLog returns the complete view of a job log. For whoever has fenced it the bound is its read-uncommitted end, reached by read-committed position; it is
 // read backwards in growing steps until a committed complete record appears, since a log may end in aborted records and markers.
-func readJobLog(ctx context.Context, c *kafka.Cluster, pipeline string, id int32) (joblog.Fold, error) {
+// Others read what is committed, and wait for nobody's transaction.
+func readJobLog(ctx context.Context, c *kafka.Cluster, pipeline string, id int32, fenced bool) (joblog.Fold, error) {
 	tp := kafka.TP{Topic: spec.JobsTopic(pipeline), Partition: id}
 	for attempt := 0; ; attempt++ {
-		fold, err := readJobLogOnce(ctx, c, tp)
+		fold, err := readJobLogOnce(ctx, c, tp, fenced)
 		// The holder may trim the log between the look at its start and the read.
 		if !errors.Is(err, kerr.OffsetOutOfRange) || attempt == 10 {
 			return fold, err
@@ -223,12 +224,12 @@ func readJobLog(ctx context.Context, c *kafka.Cluster, pipeline string, id int32
 	}
 }
 
-func readJobLogOnce(ctx context.Context, c *kafka.Cluster, tp kafka.TP) (joblog.Fold, error) {
+func readJobLogOnce(ctx context.Context, c *kafka.Cluster, tp kafka.TP, fenced bool) (joblog.Fold, error) {
 	start, err := c.Start(ctx, tp)
 	if err != nil {
 		return joblog.Fold{}, err
 	}
-	end, err := c.End(ctx, tp, false)
+	end, err := c.End(ctx, tp, !fenced)
 	if err != nil {
 		return joblog.Fold{}, err
 	}

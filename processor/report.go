@@ -53,7 +53,7 @@ type InputReport struct {
 
 // NewReport reads a pipeline's report.
 func NewReport(ctx context.Context, c *kafka.Cluster, pipeline string) (*Report, error) {
-	s, found, err := ReadControl(ctx, c, pipeline)
+	s, found, err := PeekControl(ctx, c, pipeline)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func NewReport(ctx context.Context, c *kafka.Cluster, pipeline string) (*Report,
 
 func (r *Report) jobs(ctx context.Context, c *kafka.Cluster, s control.State, plan *Plan) error {
 	for k := range s.Jobs {
-		fold, err := readJobLog(ctx, c, r.Pipeline, k)
+		fold, err := readJobLog(ctx, c, r.Pipeline, k, false)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (r *Report) inputs(ctx context.Context, c *kafka.Cluster, plan *Plan) error
 		for _, in := range st.Inputs {
 			if groups[in.Group] == nil {
 				var err error
-				if groups[in.Group], err = c.Committed(ctx, in.Group); err != nil {
+				if groups[in.Group], err = c.CommittedNow(ctx, in.Group); err != nil {
 					return err
 				}
 			}

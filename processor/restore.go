@@ -205,7 +205,7 @@ type logKey struct {
 func (w *Worker) loggedOffsets(ctx context.Context) (map[logKey]int64, error) {
 	out := map[logKey]int64{}
 	for k := range w.topology.Topics[spec.JobsTopic(w.plan.Pipeline)].Partitions {
-		fold, err := readJobLog(ctx, w.cluster, w.plan.Pipeline, k)
+		fold, err := readJobLog(ctx, w.cluster, w.plan.Pipeline, k, false)
 		if err != nil {
 			return nil, err
 		}

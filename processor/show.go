@@ -18,7 +18,7 @@ type StateShower func(name string, schema uint64, payload []byte) (any, error)
 // is no changelog of a known pipeline.
 func NewStateShower(ctx context.Context, c *kafka.Cluster, topic string) (StateShower, error) {
 	pipeline, _, _ := strings.Cut(topic, ".")
-	s, found, err := ReadControl(ctx, c, pipeline)
+	s, found, err := PeekControl(ctx, c, pipeline)
 	if err != nil || !found {
 		return nil, err
 	}

@@ -225,7 +225,7 @@ func (w *Worker) stopJobs(ids []int32) {
 // adopt reads control, creating the pipeline if there is none, and plans what it says. It waits for missing source topics.
 func (w *Worker) adopt(ctx context.Context) (control.State, int64, error) {
 	for told := false; ; {
-		s, next, found, err := readControlAt(ctx, w.cluster, w.opt.Spec.Pipeline)
+		s, next, found, err := readControlAt(ctx, w.cluster, w.opt.Spec.Pipeline, false)
 		if err == nil && found {
 			err = w.planFrom(s)
 		} else if err == nil {

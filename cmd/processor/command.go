@@ -47,7 +47,7 @@ func newControlCommand(use, short string, kind control.CommandKind) *cobra.Comma
 
 func changeRun(ctx context.Context, cmd *cobra.Command, c processor.Commander, kind control.CommandKind) error {
 	out := cmd.OutOrStdout()
-	if _, found, err := processor.ReadControl(ctx, c.Cluster, c.Pipeline); err != nil {
+	if _, found, err := processor.PeekControl(ctx, c.Cluster, c.Pipeline); err != nil {
 		return err
 	} else if !found {
 		return fmt.Errorf("there is no pipeline %s on this Kafka: processor run -f FILE creates it", c.Pipeline)

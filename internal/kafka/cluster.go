@@ -163,8 +163,17 @@ func (c *Cluster) list(ctx context.Context, tp TP, timestamp int64, stable bool)
 // Committed returns a group's committed offsets of the given topics' partitions, waiting for pending transactions that hold
 // offsets (KIP-447's stable offsets). A partition without one is missing in the result.
 func (c *Cluster) Committed(ctx context.Context, group string) (map[TP]int64, error) {
+	return c.committed(kadm.RequireStable(ctx), group)
+}
+
+// CommittedNow is Committed without waiting for pending transactions, for reports: a sleeping holder must not hold them up.
+func (c *Cluster) CommittedNow(ctx context.Context, group string) (map[TP]int64, error) {
+	return c.committed(ctx, group)
+}
+
+func (c *Cluster) committed(ctx context.Context, group string) (map[TP]int64, error) {
 	for attempt := 0; ; attempt++ {
-		got, err := c.Admin.FetchOffsets(kadm.RequireStable(ctx), group)
+		got, err := c.Admin.FetchOffsets(ctx, group)
 		if err == nil {
 			err = got.Error()
 		}
