@@ -126,16 +126,18 @@ func (t *term) remember(e *epochBuffer) {
 			}
 		}
 	}
+	t.view.Stats = e.stats
 	t.tell()
 }
 
-// tell puts the newest troubles and statistics into the view.
+// tell puts the newest troubles into the view: parked partitions, and why earlier terms of the job ended.
 func (t *term) tell() {
+	t.view.Troubles = nil
 	if p := t.troubles.Load(); p != nil {
-		t.view.Troubles = *p
+		t.view.Troubles = append(t.view.Troubles, *p...)
 	}
-	if p := t.statistics.Load(); p != nil {
-		t.view.Stats = *p
+	if f := t.job.failing.Load(); f != nil {
+		t.view.Troubles = append(t.view.Troubles, *f)
 	}
 }
 

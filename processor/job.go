@@ -26,6 +26,7 @@ type job struct {
 	ended     chan struct{} // closed when nothing of it can act any more
 	quit      chan struct{} // closed when the driver has ended
 	phase     atomic.Pointer[string]
+	failing   atomic.Pointer[joblog.Trouble] // why terms of this job end, until an epoch is committed again
 	lastError atomic.Pointer[string]
 	current   atomic.Pointer[term] // for status and metrics
 }
@@ -146,6 +147,7 @@ func (t *term) committed(e *epochBuffer) {
 	t.recycle(e)
 	if !t.proved {
 		t.proved = true
+		t.job.failing.Store(nil)
 		t.job.post(lease.Event{Kind: lease.Committed}, t)
 	}
 }
@@ -204,11 +206,7 @@ func (t *term) inputFailed(f *feed) {
 
 // publish makes troubles and statistics visible to the sender and to status.
 func (t *term) publish() {
-	stats := make([]joblog.Stats, 0, len(t.stages))
-	for _, s := range t.stages {
-		c := s.stats
-		stats = append(stats, joblog.Stats{Stage: s.plan.Name, In: c.in, Out: c.out, Skipped: c.skipped, DeadLetter: c.deadLetter, Duplicates: c.duplicates, Gaps: c.gaps, Foreign: c.foreign})
-	}
+	stats := t.counters()
 	t.statistics.Store(&stats)
 	clock := time.Now()
 	troubles := []joblog.Trouble{}
@@ -224,6 +222,16 @@ func (t *term) publish() {
 		}
 	}
 	t.troubles.Store(&troubles)
+}
+
+// counters are the stages' counters. They go on where the last committed epoch left them, so each message counts once in them too.
+func (t *term) counters() []joblog.Stats {
+	stats := make([]joblog.Stats, 0, len(t.stages))
+	for _, s := range t.stages {
+		c := s.stats
+		stats = append(stats, joblog.Stats{Stage: s.plan.Name, In: c.in, Out: c.out, Skipped: c.skipped, DeadLetter: c.deadLetter, Duplicates: c.duplicates, Gaps: c.gaps, Foreign: c.foreign})
+	}
+	return stats
 }
 
 func clip(s string, n int) string {

@@ -31,10 +31,15 @@ func (j *job) tell(e lease.Event) {
 	}
 }
 
-// remember keeps the last failure for status.
+// remember keeps a failure for status: the job log carries it until an epoch is committed again.
 func (j *job) remember(err error) {
 	text := err.Error()
 	j.lastError.Store(&text)
+	tr := joblog.Trouble{Partition: j.id, Cause: clip(text, joblog.MaxCause), Since: time.Now().UnixMilli(), Attempts: 1}
+	if old := j.failing.Load(); old != nil {
+		tr.Since, tr.Attempts = old.Since, old.Attempts+1
+	}
+	j.failing.Store(&tr)
 }
 
 // post gives the machine an event of a running term, without ever blocking its loops.
@@ -266,7 +271,7 @@ func (d *driver) commitAcquired(act lease.Action) lease.Event {
 	t.number = act.Term
 	t.view.Generation, t.view.Term, t.view.EpochTerm, t.view.EpochNumber = d.machineGeneration(), act.Term, act.EpochTerm, act.EpochNumber
 	t.view.Worker, t.view.Job, t.view.Jobs = w.name, d.job.id, w.plan.Jobs
-	t.view.Troubles, t.view.Stats = nil, nil
+	t.view.Troubles = nil
 	if err := t.record(joblog.Acquired, nil); err != nil {
 		return d.answer(err)
 	}
@@ -310,7 +315,12 @@ func (d *driver) run(ctx context.Context) lease.Event {
 	}
 	f := t.failure
 	d.failed = time.Now()
+	d.job.log.Warn("term failed", "term", t.number, "verdict", f.verdict.String(), "error", f.cause)
 	d.job.remember(f.cause)
+	if f.verdict == lease.Refused || errors.Is(f.cause, kerr.UnknownTopicOrPartition) || errors.Is(f.cause, kerr.UnknownTopicID) {
+		// The topics are not what they were when this worker looked at them.
+		d.job.worker.lookAgain()
+	}
 	return lease.Event{Kind: lease.Failed, Verdict: f.verdict, EpochNumber: f.epoch, Reason: f.cause.Error()}
 }
 

@@ -30,6 +30,11 @@ func (t *term) restore(ctx context.Context, log *joblog.Fold) ([]joblog.Offset, 
 		if err != nil {
 			return nil, err
 		}
+		for _, c := range t.view.Stats {
+			if c.Stage == st.Name {
+				s.stats = stageStats{c.In, c.Out, c.Skipped, c.DeadLetter, c.Duplicates, c.Gaps, c.Foreign}
+			}
+		}
 		t.stages = append(t.stages, s)
 		queued := new(atomic.Int64)
 		for p := t.job.id; p < w.topology.Partitions[st.Index]; p += w.plan.Jobs {

@@ -112,7 +112,8 @@ type epochBuffer struct {
 	outputs []*kgo.Record
 	states  []stateChanges
 	offsets []kafka.Offsets
-	input   int // messages
+	input   int            // messages
+	stats   []joblog.Stats // as of the seal, since the pipeline began
 
 	pending atomic.Int64 // swift records that are not acknowledged, plus one until the epoch is sealed
 	acked   chan struct{}
@@ -208,7 +209,7 @@ func (t *term) sendSwift(e *epochBuffer, r *kgo.Record) {
 func (t *term) seal() error {
 	e := t.open
 	t.epochs++
-	e.number = t.epochs
+	e.number, e.stats = t.epochs, t.counters()
 	for _, s := range t.stages {
 		for _, p := range s.parts {
 			if p.state != nil {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -38,6 +39,7 @@ type need struct {
 	grow       bool   // fewer are added
 	create     bool
 	configs    map[string]string
+	at         string // what a command needs to reach this cluster, such as " --brokers host:port"
 }
 
 const forever = "-1"
@@ -130,7 +132,16 @@ func (p *Plan) partitions(st *Stage, sources map[string]int32) int32 {
 // EnsureOptions say what may be created.
 type EnsureOptions struct {
 	Replication   int16
-	CreateSources bool // with the embedded broker
+	CreateSources bool     // with the embedded broker
+	Brokers       []string // for the commands in messages
+}
+
+// at is what a command in a message needs to reach the same cluster.
+func (o EnsureOptions) at() string {
+	if len(o.Brokers) == 0 || len(o.Brokers) == 1 && o.Brokers[0] == "127.0.0.1:9092" {
+		return ""
+	}
+	return " --brokers " + strings.Join(o.Brokers, ",")
 }
 
 // ErrSourceMissing says that a source's topic does not exist yet; it is worth waiting for.
@@ -146,7 +157,7 @@ func (p *Plan) Ensure(ctx context.Context, c *kafka.Cluster, o EnsureOptions) (*
 	needs := p.needs(sources, o.CreateSources)
 	names := make([]string, len(needs))
 	for i, n := range needs {
-		names[i] = n.name
+		names[i], needs[i].at = n.name, o.at()
 	}
 	there, err := c.Admin.ListTopics(ctx, names...)
 	if err != nil {
@@ -157,7 +168,7 @@ func (p *Plan) Ensure(ctx context.Context, c *kafka.Cluster, o EnsureOptions) (*
 			continue
 		}
 		if !n.create {
-			return nil, fmt.Errorf("topic %s of a sink does not exist and the sink says create: false; make it with\n  processor topic create %s --partitions N", n.name, n.name)
+			return nil, fmt.Errorf("topic %s of a sink does not exist and the sink says create: false; make it with\n  processor topic create %s --partitions N%s", n.name, n.name, o.at())
 		}
 		if err := create(ctx, c, n, o.Replication); err != nil {
 			return nil, err
@@ -181,7 +192,7 @@ func (p *Plan) sources(ctx context.Context, c *kafka.Cluster, o EnsureOptions) (
 				}
 			}
 			if errors.Is(err, kerr.UnknownTopicOrPartition) {
-				return nil, fmt.Errorf("topic %s of source %s.%s: %w; make it with\n  processor topic create %s --partitions 8", in.Topic, st.Name, in.SourceName, ErrSourceMissing, in.Topic)
+				return nil, fmt.Errorf("topic %s of source %s.%s: %w; make it with\n  processor topic create %s --partitions 8%s", in.Topic, st.Name, in.SourceName, ErrSourceMissing, in.Topic, o.at())
 			}
 			if err != nil {
 				return nil, err
@@ -249,7 +260,7 @@ func (p *Plan) check(ctx context.Context, c *kafka.Cluster, needs []need, names 
 		}
 		faults = append(faults, n.faults(have, values)...)
 		info := TopicInfo{ID: topics[n.name].ID, Partitions: have, MaxBytes: 1000012}
-		if m, err := strconv.ParseInt(values["max.message.bytes"], 10, 32); err == nil && m > 512 {
+		if m, err := strconv.ParseInt(values["max.message.bytes"], 10, 32); err == nil && m >= leastBatch {
 			info.MaxBytes = int32(min(m, 16<<20))
 		}
 		top.Topics[n.name] = info
@@ -260,15 +271,21 @@ func (p *Plan) check(ctx context.Context, c *kafka.Cluster, needs []need, names 
 	return top, errors.Join(faults...)
 }
 
+// leastBatch is the smallest max.message.bytes that we write to, in bytes: the client library makes no smaller batches.
+const leastBatch = 1024
+
 // faults tells what is wrong with a topic that exists.
 func (n need) faults(have int32, values map[string]string) []error {
 	var out []error
 	switch {
 	case n.partitions <= 0 || have == n.partitions || n.atLeast && have > n.partitions:
 	case have < n.partitions:
-		out = append(out, fmt.Errorf("topic %s has %d partitions, the spec needs %d: if nothing has been written to it yet, mend it with\n  processor topic alter %s --partitions %d\notherwise keys would change their partition: state that number in the spec, or begin anew under another pipeline name", n.name, have, n.partitions, n.name, n.partitions))
+		out = append(out, fmt.Errorf("topic %s has %d partitions, the spec needs %d: if nothing has been written to it yet, mend it with\n  processor topic alter %s --partitions %d%s\notherwise keys would change their partition: state that number in the spec, or begin anew under another pipeline name", n.name, have, n.partitions, n.name, n.partitions, n.at))
 	default:
-		out = append(out, fmt.Errorf("topic %s has %d partitions, the spec needs %d: Kafka cannot take partitions away; write `partitions: %d` into the spec, or delete the topic if nothing needs it\n  processor topic delete %s", n.name, have, n.partitions, have, n.name))
+		out = append(out, fmt.Errorf("topic %s has %d partitions, the spec needs %d: Kafka cannot take partitions away; write `partitions: %d` into the spec, or delete the topic if nothing needs it\n  processor topic delete %s%s", n.name, have, n.partitions, have, n.name, n.at))
+	}
+	if m, err := strconv.ParseInt(values["max.message.bytes"], 10, 64); err == nil && m < leastBatch && n.kind != "source" {
+		out = append(out, fmt.Errorf("topic %s takes at most %d bytes (max.message.bytes); at least %d are needed: mend it with\n  processor topic alter %s --config max.message.bytes=1048588%s", n.name, m, leastBatch, n.name, n.at))
 	}
 	for _, key := range []string{"cleanup.policy", "retention.ms", "retention.bytes"} {
 		want, ok := n.configs[key]
@@ -276,7 +293,7 @@ func (n need) faults(have int32, values map[string]string) []error {
 		if !ok || !known || got == want || n.kind == "sink" {
 			continue
 		}
-		out = append(out, fmt.Errorf("topic %s has %s=%s, but a %s topic needs %s: mend it with\n  processor topic alter %s --config %s=%s", n.name, key, got, n.kind, want, n.name, key, want))
+		out = append(out, fmt.Errorf("topic %s has %s=%s, but a %s topic needs %s: mend it with\n  processor topic alter %s --config %s=%s%s", n.name, key, got, n.kind, want, n.name, key, want, n.at))
 	}
 	return out
 }

@@ -61,6 +61,7 @@ type Worker struct {
 	jobs    map[int32]*runningJob
 	leaving error
 	left    chan struct{} // closed by leave
+	again   chan struct{} // gets something when the topics have to be looked at again
 	state   atomic.Pointer[control.State]
 	ready   atomic.Bool
 	// nameTaken says that a newer process has this worker's name: the membership is not ours to give up.
@@ -77,7 +78,7 @@ var ErrLeft = errors.New("worker left the group")
 
 // Run works until ctx ends, which is a clean stop, or until it has to leave.
 func Run(ctx context.Context, o Options) error {
-	w := &Worker{opt: o, name: o.Name, log: o.Log, metrics: o.Metrics, jobs: map[int32]*runningJob{}, produceContext: context.Background(), copyLife: 12 * time.Hour}
+	w := &Worker{again: make(chan struct{}, 1), opt: o, name: o.Name, log: o.Log, metrics: o.Metrics, jobs: map[int32]*runningJob{}, produceContext: context.Background(), copyLife: 12 * time.Hour}
 	if w.metrics == nil {
 		w.metrics = NewMetrics()
 	}
@@ -160,6 +161,9 @@ func (w *Worker) work(ctx context.Context, state control.State, changed <-chan s
 	case <-changed:
 		w.log.Info("control has changed: dropping all terms")
 		g.leaveOnEnd = true
+	case <-w.again:
+		w.log.Warn("a topic refuses what it took before: looking at all topics again")
+		pause(ctx, time.Second)
 	case <-w.left:
 		g.leaveOnEnd = !w.nameTaken.Load()
 	}
@@ -178,6 +182,14 @@ func (w *Worker) leave(why error) {
 	if w.leaving == nil {
 		w.leaving = fmt.Errorf("%w: %w", ErrLeft, why)
 		close(w.left)
+	}
+}
+
+// lookAgain makes the worker check all topics anew: one has vanished, or its limits have changed.
+func (w *Worker) lookAgain() {
+	select {
+	case w.again <- struct{}{}:
+	default:
 	}
 }
 
@@ -236,7 +248,7 @@ func (w *Worker) adopt(ctx context.Context) (control.State, int64, error) {
 			w.plan = plan
 		}
 		if err == nil {
-			w.topology, err = w.plan.Ensure(ctx, w.cluster, EnsureOptions{Replication: w.opt.Spec.Kafka.ReplicationFactor, CreateSources: w.opt.CreateSources})
+			w.topology, err = w.plan.Ensure(ctx, w.cluster, EnsureOptions{Replication: w.opt.Spec.Kafka.ReplicationFactor, CreateSources: w.opt.CreateSources, Brokers: w.opt.Addresses})
 		}
 		switch {
 		case errors.Is(err, ErrSourceMissing):

@@ -63,6 +63,10 @@ func printReport(w io.Writer, r *processor.Report) error {
 			fmt.Fprintf(w, "\njob %d: %s\n", j.Job, j.Alarm)
 		}
 		for _, p := range j.Troubles {
+			if p.Stage == "" {
+				fmt.Fprintf(w, "\nfailing: job %d cannot commit since %s, %d attempts\n  %s\n", j.Job, time.UnixMilli(p.Since).UTC().Format(time.RFC3339), p.Attempts, p.Cause)
+				continue
+			}
 			fmt.Fprintf(w, "\nparked: stage %s partition %d waits before topic %s offset %d, key %q, since %s, %d attempts, next %s\n  %s\n", p.Stage, p.Partition, p.Topic, p.Offset, p.Key,
 				time.UnixMilli(p.Since).UTC().Format(time.RFC3339), p.Attempts, time.UnixMilli(p.NextRetry).UTC().Format(time.RFC3339), p.Cause)
 		}

@@ -69,6 +69,7 @@ type End struct {
 }
 
 // Trouble is a stage partition that is parked on a message which cannot be processed.
+// Without a Stage it is the job itself that fails: its terms end before an epoch is committed, and Partition is the job.
 type Trouble struct {
 	Stage     string `json:"stage"`
 	Partition int32  `json:"partition"` // of the stage
