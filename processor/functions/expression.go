@@ -55,7 +55,9 @@ func (e *environment) compile(text string, target message.Column, known facts) (
 	}
 	x := &Expression{text: text, target: target, scope: e.Scope}
 	if n, ok := e.translate(checked.NativeRep().Expr()); ok {
-		x.fast = n.eval
+		if x.fast = n.eval; n.bare != nil {
+			x.fast = n.bare
+		}
 		return x, problems
 	}
 	program, err := e.program(checked)

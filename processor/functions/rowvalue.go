@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"time"
+	"unicode/utf8"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -82,6 +83,9 @@ func (r *rowValue) IsSet(field ref.Val) ref.Val {
 func toCEL(v message.Value) ref.Val {
 	switch v.Kind {
 	case message.String:
+		if !utf8.ValidString(v.Str) {
+			return types.WrapErr(errNotText)
+		}
 		return types.String(v.Str)
 	case message.Int64:
 		return types.Int(int64(v.Num))

@@ -1,6 +1,9 @@
 package functions
 
 import (
+	"errors"
+	"unicode/utf8"
+
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/overloads"
@@ -15,6 +18,7 @@ type node struct {
 	kind    message.Kind
 	open    bool
 	literal *message.Value // nil unless constant
+	bare    evaluator      // of a string column: without the check that it is text
 }
 
 // is says that all values of n are of kind k or null.
@@ -57,7 +61,12 @@ func (e *environment) translateVariable(name string) (node, bool) {
 		if e.item == nil || kindOf(e.item) == message.Null || e.item.Kind() == types.BytesKind || e.item.Kind() == types.TimestampKind {
 			return node{}, false
 		}
-		return node{kind: kindOf(e.item), eval: func(f *Frame) (message.Value, error) { return f.item, nil }}, true
+		n := node{kind: kindOf(e.item), eval: func(f *Frame) (message.Value, error) { return f.item, nil }}
+		if n.kind == message.String {
+			n.bare = n.eval
+			n.eval = asText(n.bare)
+		}
+		return n, true
 	}
 	return node{}, false
 }
@@ -91,10 +100,28 @@ func (e *environment) translateSelect(x ast.Expr) (node, bool) {
 	default:
 		n.eval = func(f *Frame) (message.Value, error) { return f.row.row[i], nil }
 	}
-	if present {
+	switch {
+	case present:
 		n.kind = message.Boolean
+	case n.kind == message.String:
+		n.bare = n.eval
+		n.eval = asText(n.bare)
 	}
 	return n, true
+}
+
+var errNotText = errors.New("the string is not valid UTF-8, which expressions need; a column can only be taken as it is")
+
+// asText refuses bytes that are no text. Functions of the library would replace them, and different strings would become equal; an
+// expression that is nothing but a column takes them as they are.
+func asText(column evaluator) evaluator {
+	return func(f *Frame) (message.Value, error) {
+		v, err := column(f)
+		if err == nil && v.Kind == message.String && !utf8.ValidString(v.Str) {
+			err = errNotText
+		}
+		return v, err
+	}
 }
 
 func (e *environment) translateCall(c ast.CallExpr) (node, bool) {
