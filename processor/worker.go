@@ -253,7 +253,7 @@ func (w *Worker) adopt(ctx context.Context) (control.State, int64, error) {
 		switch {
 		case errors.Is(err, ErrSourceMissing):
 			if !told {
-				w.log.Warn("waiting for a source", "error", err)
+				w.log.Warn("waiting for a source", "error", w.opt.Spec.RedactText(err.Error()))
 				told = true
 			}
 			pause(ctx, time.Second)

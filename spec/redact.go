@@ -87,3 +87,8 @@ func (v resolved) at(text string, i int) bool {
 }
 
 func inWord(r rune) bool { return unicode.IsLetter(r) && r != utf8.RuneError || unicode.IsDigit(r) }
+
+// RedactText is Redact for any text that is shown or logged, such as a plan.
+func (s *Spec) RedactText(text string) string {
+	return s.Redact([]Fault{{Message: text}})[0].Message
+}

@@ -54,7 +54,9 @@ func newRootCommand(stderr io.Writer, started *bool) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.SetOut(stderr)
+			_ = cmd.Usage()
 			return errors.New("a command is missing")
 		},
 		PersistentPreRun: func(*cobra.Command, []string) {

@@ -26,12 +26,14 @@ func newPlanCommand() *cobra.Command {
 			d := plan.Describe()
 			switch format {
 			case "text":
-				fmt.Fprint(cmd.OutOrStdout(), d.Text())
+				fmt.Fprint(cmd.OutOrStdout(), s.RedactText(d.Text()))
 				return nil
 			case "json":
-				e := json.NewEncoder(cmd.OutOrStdout())
-				e.SetIndent("", "  ")
-				return e.Encode(d)
+				b, err := json.MarshalIndent(d, "", "  ")
+				if err == nil {
+					fmt.Fprintln(cmd.OutOrStdout(), s.RedactText(string(b)))
+				}
+				return err
 			}
 			return fmt.Errorf("--format %s is unknown: text or json", format)
 		},
