@@ -19,7 +19,7 @@ type job struct {
 	id        int32
 	log       *slog.Logger
 	wakeup    chan struct{}
-	progress  atomic.Uint64 // grows while the loop is alive, see watchdog.go
+	progress  atomic.Uint64 // grows while the loop is alive, see Worker.watchdog
 	busy      atomic.Bool   // the loop is inside processing
 	trimming  atomic.Bool
 	events    chan jobEvent

@@ -215,8 +215,8 @@ func (d *driver) readLog(ctx context.Context) lease.Event {
 	return e
 }
 
-// readJobLog returns the complete view of a job log. For whoever has fenced it the bound is its read-uncommitted end, reached by read-committed position; it is
-// read backwards in growing steps until a committed complete record appears, since a log may end in aborted records and markers.
+// readJobLog returns the complete view of a job log. For whoever has fenced it the bound is its read-uncommitted end,
+// reached by read-committed position; it is read backwards in growing steps until a committed complete record appears, since a log may end in aborted records and markers.
 // Others read what is committed, and wait for nobody's transaction.
 func readJobLog(ctx context.Context, c *kafka.Cluster, pipeline string, id int32, fenced bool) (joblog.Fold, error) {
 	tp := kafka.TP{Topic: spec.JobsTopic(pipeline), Partition: id}
@@ -269,7 +269,7 @@ func (d *driver) commitAcquired(act lease.Action) lease.Event {
 		d.job.log.Info("unknown outcome resolved", "epoch", act.EpochNumber, "outcome", act.Doubt.String())
 	}
 	t.number = act.Term
-	t.view.Generation, t.view.Term, t.view.EpochTerm, t.view.EpochNumber = d.machineGeneration(), act.Term, act.EpochTerm, act.EpochNumber
+	t.view.Generation, t.view.Term, t.view.EpochTerm, t.view.EpochNumber = w.generation, act.Term, act.EpochTerm, act.EpochNumber
 	t.view.Worker, t.view.Job, t.view.Jobs = w.name, d.job.id, w.plan.Jobs
 	t.view.Troubles = nil
 	if err := t.record(joblog.Acquired, nil); err != nil {
@@ -300,8 +300,6 @@ func (d *driver) restore(ctx context.Context) lease.Event {
 	}
 	return lease.Event{Kind: lease.Restored}
 }
-
-func (d *driver) machineGeneration() uint64 { return d.job.worker.generation }
 
 // run processes until the term ends by itself or is dropped.
 func (d *driver) run(ctx context.Context) lease.Event {

@@ -192,7 +192,7 @@ func (t *term) positions(ctx context.Context, log *joblog.Fold) ([]joblog.Offset
 						return nil, err
 					}
 				}
-				f.position, f.sealed, f.committed = at, at, at
+				f.position, f.sealed = at, at
 				out = append(out, joblog.Offset{Stage: s.plan.Name, Topic: f.tp.Topic, TopicID: f.topic, Partition: f.tp.Partition, Offset: at})
 			}
 		}
@@ -338,7 +338,7 @@ func (p *part) usable(ctx context.Context, h statestore.Handle, tp kafka.TP) (fr
 		return start, bound, "the changelog begins behind the local copy", nil
 	case pos.Offset > bound:
 		return start, bound, "the local copy is ahead of the changelog's end", nil
-	case time.Since(time.UnixMilli(pos.AtEnd)) > w.copyLife:
+	case time.Since(time.UnixMilli(pos.AtEnd)) > w.topology.Topics[tp.Topic].CopyLife:
 		return start, bound, fmt.Sprintf("the local copy was last complete at %s: deleted keys could come back", time.UnixMilli(pos.AtEnd).UTC().Format(time.RFC3339)), nil
 	}
 	return pos.Offset, bound, "", nil

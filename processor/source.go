@@ -20,7 +20,7 @@ const (
 // feed is one input partition of a stage partition, as one term reads it. Its queue is filled by the fetcher; all else belongs to
 // the job's goroutine.
 //
-// Cursors, each at most its successor: offset committed <= sealed (in the epoch being sent) <= position (next to process) <=
+// Cursors, each at most its successor: sealed (in the epoch being sent, or committed) <= position (next to process) <=
 // next offset to fetch.
 type feed struct {
 	part        *part
@@ -34,9 +34,8 @@ type feed struct {
 	queued      *atomic.Int64 // bytes queued in this stage of this job
 	wake        func()        // of the job
 
-	position  int64 // next offset to process
-	sealed    int64 // position at the last seal
-	committed int64 // as of the last commit
+	position int64 // next offset to process
+	sealed   int64 // position at the last seal
 
 	batch kafka.Batch // being processed
 	index int         // next record of it

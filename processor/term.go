@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -52,7 +53,6 @@ type term struct {
 	dead    chan struct{} // closed by the first failure, or by close
 	loops   sync.WaitGroup
 	finish  chan struct{} // closed: seal what is there, commit it, and end
-	onAir   atomic.Int64  // swift records not yet acknowledged
 }
 
 // termFailure is why a term ended.
@@ -143,7 +143,6 @@ func (t *term) newEpoch() *epochBuffer {
 			t.fail(lease.Classify(err, lease.StepProduce), 0, fmt.Errorf("swift record to %s/%d: %w", r.Topic, r.Partition, err))
 			return
 		}
-		t.onAir.Add(-1)
 		if e.pending.Add(-1) == 0 {
 			close(e.acked)
 		}
@@ -201,8 +200,7 @@ func (t *term) recycle(e *epochBuffer) {
 // sendSwift hands a record to the idempotent producer; the epoch counts it until it is acknowledged.
 func (t *term) sendSwift(e *epochBuffer, r *kgo.Record) {
 	e.pending.Add(1)
-	t.onAir.Add(1)
-	t.swift.Produce(t.job.worker.produceContext, r, e.promise)
+	t.swift.Produce(context.Background(), r, e.promise)
 }
 
 // seal closes the open epoch: everything that its messages did, and nothing else, goes to the sender.

@@ -27,7 +27,8 @@ type Topology struct {
 type TopicInfo struct {
 	ID         [16]byte
 	Partitions int32
-	MaxBytes   int32 // largest record batch that the broker takes (max.message.bytes)
+	MaxBytes   int32         // largest record batch that the broker takes (max.message.bytes)
+	CopyLife   time.Duration // how long a local copy may have been away from a changelog's end: half of delete.retention.ms
 }
 
 // need is one topic that has to be there.
@@ -259,7 +260,10 @@ func (p *Plan) check(ctx context.Context, c *kafka.Cluster, needs []need, names 
 			values[v.Key] = v.MaybeValue()
 		}
 		faults = append(faults, n.faults(have, values)...)
-		info := TopicInfo{ID: topics[n.name].ID, Partitions: have, MaxBytes: 1000012}
+		info := TopicInfo{ID: topics[n.name].ID, Partitions: have, MaxBytes: 1000012, CopyLife: 12 * time.Hour}
+		if ms, err := strconv.ParseInt(values["delete.retention.ms"], 10, 64); err == nil {
+			info.CopyLife = time.Duration(min(ms, int64(maxCopyLife/time.Millisecond))) * time.Millisecond / 2
+		}
 		if m, err := strconv.ParseInt(values["max.message.bytes"], 10, 32); err == nil && m >= leastBatch {
 			info.MaxBytes = int32(min(m, 16<<20))
 		}
@@ -270,6 +274,9 @@ func (p *Plan) check(ctx context.Context, c *kafka.Cluster, needs []need, names 
 	}
 	return top, errors.Join(faults...)
 }
+
+// maxCopyLife keeps a retention that means for ever within a Duration.
+const maxCopyLife = 100 * 365 * 24 * time.Hour
 
 // leastBatch is the smallest max.message.bytes that we write to, in bytes: the client library makes no smaller batches.
 const leastBatch = 1024

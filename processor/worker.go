@@ -52,10 +52,8 @@ type Worker struct {
 	metrics     *Metrics
 	generation  uint64
 	incarnation uint64
-	copyLife    time.Duration // how long a local copy may have been away from the changelog's end
 
-	produceContext context.Context
-	heartbeat      atomic.Int64 // when the newest answered heartbeat was sent, Unix nanoseconds
+	heartbeat atomic.Int64 // when the newest answered heartbeat was sent, Unix nanoseconds
 
 	mu      sync.Mutex
 	jobs    map[int32]*runningJob
@@ -78,7 +76,7 @@ var ErrLeft = errors.New("worker left the group")
 
 // Run works until ctx ends, which is a clean stop, or until it has to leave.
 func Run(ctx context.Context, o Options) error {
-	w := &Worker{again: make(chan struct{}, 1), opt: o, name: o.Name, log: o.Log, metrics: o.Metrics, jobs: map[int32]*runningJob{}, produceContext: context.Background(), copyLife: 12 * time.Hour}
+	w := &Worker{again: make(chan struct{}, 1), opt: o, name: o.Name, log: o.Log, metrics: o.Metrics, jobs: map[int32]*runningJob{}}
 	if w.metrics == nil {
 		w.metrics = NewMetrics()
 	}
@@ -97,7 +95,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer w.fetcher.Close()
 	for ctx.Err() == nil {
-		if err := w.session(ctx); errors.Is(err, errCompleted) {
+		if err := w.follow(ctx); errors.Is(err, errCompleted) {
 			return nil
 		} else if err != nil {
 			return err
@@ -109,8 +107,8 @@ func Run(ctx context.Context, o Options) error {
 // errCompleted ends a worker whose pipeline has nothing left to do.
 var errCompleted = errors.New("the pipeline is completed")
 
-// session runs the pipeline under one state of control, and returns when that changes or ctx ends.
-func (w *Worker) session(ctx context.Context) error {
+// follow runs the pipeline under one state of control, and returns when that changes or ctx ends.
+func (w *Worker) follow(ctx context.Context) error {
 	state, next, err := w.adopt(ctx)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -135,7 +133,7 @@ func (w *Worker) session(ctx context.Context) error {
 	return w.work(ctx, state, changed)
 }
 
-// work is a session of a running pipeline.
+// work is follow for a pipeline that runs.
 func (w *Worker) work(ctx context.Context, state control.State, changed <-chan struct{}) error {
 	w.generation = state.Generation
 	var err error
